@@ -187,7 +187,7 @@ func (c *Conn) Close() error {
 		c.rpc.Close()
 	}
 	<-c.read
-	for range c.inbox { //nolint:revive // until deliver has returned
+	for range c.inbox { // closed by deliver as it returns
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func appendJSON(line []byte, v any) ([]byte, error) {
 //   - Raw U+2028 and U+2029: valid JSON, and the end of a line to some readers.
 func clean(b []byte) []byte {
 	if !utf8.Valid(b) {
-		b = bytes.ToValidUTF8(b, []byte("\ufffd"))
+		b = replaceInvalid(b)
 	}
 	if bytes.Contains(b, []byte("\xe2\x80")) {
 		b = bytes.ReplaceAll(b, []byte("\u2028"), []byte(`\u2028`))
@@ -33,6 +33,17 @@ func clean(b []byte) []byte {
 		b = pairSurrogates(b)
 	}
 	return b
+}
+
+// replaceInvalid puts U+FFFD in place of each bad byte, as encoding/json does with a string of Go.
+func replaceInvalid(b []byte) []byte {
+	out := make([]byte, 0, len(b)+8)
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		out = utf8.AppendRune(out, r)
+		b = b[n:]
+	}
+	return out
 }
 
 func pairSurrogates(b []byte) []byte {

@@ -35,6 +35,11 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 	var long []byte
 	for {
+		if cap(long)-len(long) < len(piece) { // doubled, but no further than the limit
+			grown := make([]byte, len(long), min(2*cap(long)+2*readBuffer, l.max+readBuffer+1))
+			copy(grown, long)
+			long = grown
+		}
 		long = append(long, piece...)
 		n := len(long)
 		if err == nil {

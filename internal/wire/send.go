@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -77,11 +76,11 @@ func (c *Conn) reply(ctx context.Context, id ID, member string, v any) error {
 	if id.n == 0 {
 		return notWritten("reply", errors.New("the id is of no request"))
 	}
-	raw := id.raw
-	if !utf8.ValidString(raw) {
-		raw = strings.ToValidUTF8(raw, "\ufffd")
+	line := []byte(`{"jsonrpc":"2.0","id":` + id.raw)
+	if !utf8.Valid(line) { // the one thing that must not come back as it was
+		line = replaceInvalid(line)
 	}
-	line, err := appendJSON([]byte(`{"jsonrpc":"2.0","id":`+raw+member), v)
+	line, err := appendJSON(append(line, member...), v)
 	if err != nil {
 		return notWritten("reply", err)
 	}

@@ -108,7 +108,7 @@ func (c *Conn) intern(raw []byte) string {
 		return s
 	}
 	s := text(raw)
-	if len(c.methods) < 256 {
+	if len(c.methods) < 256 && len(raw) < 128 {
 		c.methods[string(raw)] = s
 	}
 	return s
