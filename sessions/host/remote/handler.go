@@ -1,0 +1,197 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// HandlerOptions are what Handler needs beside the API.
+type HandlerOptions struct {
+	// Status says what the host is; nil: only the protocol is told.
+	Status func() Status
+	// Stop begins the end of the host and says what stays; the process must outlive the answer. nil: unsupported.
+	Stop func(ctx context.Context) (Stopped, error)
+	// Token is the secret that every call must carry; "": none is asked for.
+	Token string
+	// Logger takes faults; nil: none.
+	Logger *zerolog.Logger
+}
+
+type handler struct {
+	o   HandlerOptions
+	log zerolog.Logger
+}
+
+// Handler serves the API. The context of a call ends when its client goes away. Callers' arguments are decoded
+// strictly: an unknown member is refused, since it may be a condition that was to hold.
+func Handler(api sessions.API, o HandlerOptions) http.Handler {
+	h := &handler{o: o, log: zerolog.Nop()}
+	if o.Logger != nil {
+		h.log = *o.Logger
+	}
+	mux := http.NewServeMux()
+	serve(mux, h, verbRunnerList, api.RunnerList)
+	serve(mux, h, verbCreate, api.Create)
+	serve(mux, h, verbSend, api.Send)
+	serve(mux, h, verbWait, api.Wait)
+	serve(mux, h, verbRead, api.Read)
+	serve(mux, h, verbRespond, api.Respond)
+	serve(mux, h, verbCancel, api.Cancel)
+	serve(mux, h, verbClose, api.Close)
+	serve(mux, h, verbResume, api.Resume)
+	serve(mux, h, verbList, api.List)
+	mux.HandleFunc("GET "+prefix+verbStatus, h.guarded(func(*http.Request) (any, error) { return h.status(), nil }))
+	mux.HandleFunc("POST "+prefix+verbStop, h.guarded(func(r *http.Request) (any, error) {
+		if o.Stop == nil {
+			return nil, sessions.Errorf(sessions.CodeUnsupported, "this host cannot be stopped by a call")
+		}
+		return o.Stop(r.Context())
+	}))
+	mux.HandleFunc("/", h.guarded(func(r *http.Request) (any, error) {
+		return nil, sessions.Errorf(sessions.CodeUnsupported, "no call %s %s", r.Method, r.URL.Path)
+	}))
+	return mux
+}
+
+// Server makes the server for a Handler. It has no read timeout: one that runs out would end the context of a call that
+// waits.
+func Server(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+}
+
+func (h *handler) status() Status {
+	s := Status{}
+	if h.o.Status != nil {
+		s = h.o.Status()
+	}
+	s.Protocol = Protocol
+	return s
+}
+
+// serve adds one verb of the API.
+func serve[A, R any](mux *http.ServeMux, h *handler, verb string, do func(context.Context, sessions.Caller, A) (R, error)) {
+	mux.HandleFunc("POST "+prefix+verb, h.guarded(func(r *http.Request) (any, error) {
+		if err := sameProtocol(r.Header.Get(protocolHeader)); err != nil {
+			return nil, err
+		}
+		var c call[A]
+		if err := decode(r, &c); err != nil {
+			return nil, err
+		}
+		return do(r.Context(), c.Who, c.Args)
+	}))
+}
+
+// guarded checks the token, answers, and turns a panic into an answer: a broken connection would have the client make
+// the call that panics again.
+func (h *handler) guarded(do func(r *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		result, err := func() (result any, err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					h.log.Error().Str("path", r.URL.Path).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a call panicked")
+					err = sessions.Errorf(sessions.CodeInternal, "the host panicked in %s: %v", r.URL.Path, p)
+				}
+			}()
+			if err := h.admit(r); err != nil {
+				return nil, err
+			}
+			return do(r)
+		}()
+		var body []byte
+		if err == nil {
+			body, err = encode(result)
+		}
+		code := http.StatusOK
+		if err != nil {
+			e := sessions.AsError(err)
+			code = statusOf(err, e.Code)
+			if body, err = encode(failure{e, Protocol}); err != nil { // details that no JSON can hold
+				body, _ = encode(failure{&sessions.Error{Code: e.Code, Message: e.Message, Action: e.Action}, Protocol})
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(code)
+		w.Write(body)
+	}
+}
+
+var (
+	errToken    = errors.New("the call does not carry this host's token")
+	errProtocol = errors.New("another protocol")
+)
+
+func (h *handler) admit(r *http.Request) error {
+	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if h.o.Token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.o.Token)) == 1 {
+		return nil
+	}
+	return sessions.Errorf(sessions.CodeInvalidParams, "%w: it may belong to another state directory", errToken).
+		Do("check that BATON_HOME and the XDG variables are those that the host was started with")
+}
+
+func sameProtocol(theirs string) error {
+	if theirs == strconv.Itoa(Protocol) {
+		return nil
+	}
+	return sessions.Errorf(sessions.CodeUnsupported, "%w: the caller speaks protocol %.20q, and the running host speaks %d", errProtocol, theirs, Protocol).
+		Do("use one version of baton for both: stop the host (baton host stop) when it is the older one")
+}
+
+// decode reads the body to its end, which is also what lets net/http notice a client that goes away.
+func decode(r *http.Request, into any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
+	var over *http.MaxBytesError
+	if errors.As(err, &over) {
+		return sessions.Errorf(sessions.CodeLimitExceeded, "the call has more than %d bytes", MaxBody).Do("send less at once")
+	}
+	if err != nil {
+		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call broke off: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call cannot be decoded: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call holds more than one value")
+	}
+	return nil
+}
+
+// statusOf is for people with curl and for the two cases a client must tell apart; programs read the body's code.
+func statusOf(err error, code sessions.Code) int {
+	switch {
+	case errors.Is(err, errToken):
+		return http.StatusUnauthorized
+	case errors.Is(err, errProtocol):
+		return http.StatusUpgradeRequired
+	}
+	switch code {
+	case sessions.CodeInvalidParams:
+		return http.StatusBadRequest
+	case sessions.CodeNotFound:
+		return http.StatusNotFound
+	case sessions.CodeLimitExceeded:
+		return http.StatusRequestEntityTooLarge
+	case sessions.CodeInternal:
+		return http.StatusInternalServerError
+	default:
+		return http.StatusConflict
+	}
+}
