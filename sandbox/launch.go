@@ -1,0 +1,220 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Command is the hidden sub-command whose first act must be Enter. Probe runs it too.
+const Command = "bridge"
+
+// enterLimit bounds the time between the clone and the bridge's word that it has entered.
+const enterLimit = 30 * time.Second
+
+// Launch says how to start a bridge.
+type Launch struct {
+	Args  []string   // command line after the program's name; Args[0] is normally Command
+	Files []*os.File // become descriptors 3, 4, ...; every other descriptor is closed
+	Log   *os.File   // descriptors 1 and 2; nil: /dev/null
+	Rung  Rung       // "": the best that Probe found
+	// Mask lists what nothing of the session may see: absolute paths that exist. On rung process_group they cannot be
+	// hidden; Record.MountNamespace tells.
+	Mask []string
+	Dir  string // working directory of the bridge; "": /
+}
+
+// Start launches a bridge and returns when it has entered its rung: from then on Enter has returned in it. ctx ends the
+// start, not the bridge.
+//
+// The bridge gets a small environment of its own (locale, PATH, HOME and the like); what the agent needs is handed over
+// later, not inherited.
+func Start(ctx context.Context, l Launch) (*Process, error) {
+	if len(l.Args) == 0 {
+		return nil, errors.New("sandbox: a launch needs a command line")
+	}
+	rung, err := choose(ctx, l.Rung)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	p, err := launch(ctx, l, rung, false)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: start on rung %s: %w", rung, err)
+	}
+	return p, nil
+}
+
+func launch(ctx context.Context, l Launch, rung Rung, trial bool) (*Process, error) {
+	if _, inside := os.LookupEnv(setupEnv); inside {
+		return nil, fmt.Errorf("this process was launched as %q and never entered", Command)
+	}
+	s := setup{Stage: stagePrepare, Rung: rung, Files: len(l.Files), Dir: "/", Trial: trial}
+	if l.Dir != "" {
+		s.Dir = l.Dir
+	}
+	if rung == PIDNamespace {
+		var err error
+		if s.Mask, err = masks(l.Mask); err != nil {
+			return nil, err
+		}
+	}
+	record := Record{Rung: rung, MountNamespace: rung == PIDNamespace, Marker: rand.Text(), PIDScope: pidScope()}
+	var err error
+	if record.BootID, err = bootID(); err != nil {
+		return nil, fmt.Errorf("read the boot id: %w", err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	report, reporter, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer report.Close()
+	log := l.Log
+	if log == nil {
+		log = null
+	}
+	files := append([]*os.File{null, log, log}, l.Files...)
+	pid, h, err := clone(program(), append([]string{"baton"}, l.Args...), s.environ(record.Marker), s.Dir, append(files, reporter), rung)
+	reporter.Close()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			h.signal(syscall.SIGKILL)
+			h.wait(context.WithoutCancel(ctx)) // a killed child that has executed nothing but us ends at once
+			h.reap()
+			h.close()
+		}
+	}()
+	record.PID, record.PidfdInode = pid, h.inode
+	if info, infoErr := readStart(pid); infoErr == nil {
+		record.Start = info
+	} else if h.inode == 0 {
+		err = fmt.Errorf("read the start time of process %d: %w", pid, infoErr)
+		return nil, err
+	}
+	if err = entered(ctx, report); err != nil {
+		return nil, err
+	}
+	return newProcess(record, h), nil
+}
+
+// entered waits for the bridge's word.
+func entered(ctx context.Context, report *os.File) error {
+	limited, cancel := context.WithTimeoutCause(ctx, enterLimit, fmt.Errorf("the bridge did not report within %s", enterLimit))
+	defer cancel()
+	defer context.AfterFunc(limited, func() { report.SetReadDeadline(time.Unix(1, 0)) })()
+	line, err := bufio.NewReader(io.LimitReader(report, 64<<10)).ReadBytes('\n')
+	if limited.Err() != nil {
+		return context.Cause(limited)
+	}
+	var said struct {
+		Error string `json:"error"`
+	}
+	if err == nil {
+		err = json.Unmarshal(line, &said)
+	}
+	if err != nil {
+		return errors.New("the bridge ended before it reported")
+	}
+	if said.Error != "" {
+		return errors.New(said.Error)
+	}
+	return nil
+}
+
+// program is what a bridge executes. On Linux /proc/self/exe is the running file even after it was replaced or deleted.
+func program() string {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe"
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}
+
+// mask is one path to hide, pinned by its identity so that nobody can put a symbolic link in its place meanwhile.
+type mask struct {
+	Path string `json:"path"`
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+}
+
+func masks(paths []string) ([]mask, error) {
+	var out []mask
+	for _, p := range paths {
+		if !filepath.IsAbs(p) {
+			return nil, fmt.Errorf("mask %q is not absolute", p)
+		}
+		real, err := filepath.EvalSymlinks(p)
+		if err != nil {
+			return nil, fmt.Errorf("mask: %w", err)
+		}
+		var st syscall.Stat_t
+		if err := syscall.Lstat(real, &st); err != nil {
+			return nil, fmt.Errorf("mask %s: %w", real, err)
+		}
+		out = append(out, mask{Path: real, Dev: uint64(st.Dev), Ino: st.Ino})
+	}
+	return out, nil
+}
+
+// setup is what the host tells Enter.
+type setup struct {
+	Stage stage  `json:"stage"`
+	Rung  Rung   `json:"rung"`
+	Files int    `json:"files"` // descriptors from 3 on that are the bridge's; the next one takes the report
+	Mask  []mask `json:"mask,omitempty"`
+	Dir   string `json:"dir"`
+	Trial bool   `json:"trial,omitempty"` // end as soon as everything is known to work
+}
+
+type stage string
+
+const (
+	stagePrepare stage = "prepare" // holds the namespace's capabilities, and gives them up by executing itself
+	stageEntered stage = "entered"
+)
+
+const setupEnv = "BATON_SANDBOX"
+
+// bridgeEnv names what a bridge needs for itself. The last is how a binary built for coverage says where to write.
+var bridgeEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "GOCOVERDIR"}
+
+func (s setup) environ(marker string) []string {
+	var env []string
+	for _, name := range bridgeEnv {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	b, _ := json.Marshal(s) // strings and numbers only
+	return append(env, MarkerEnv+"="+marker, setupEnv+"="+string(b))
+}
+
+// tell writes the one report of a launch and closes it.
+func tell(report *os.File, problem error) error {
+	said := "{}\n"
+	if problem != nil {
+		b, _ := json.Marshal(map[string]string{"error": problem.Error()})
+		said = string(b) + "\n"
+	}
+	_, err := report.WriteString(said)
+	return errors.Join(err, report.Close())
+}

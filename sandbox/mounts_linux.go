@@ -1,0 +1,66 @@
+package sandbox
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// arrange gives the new mount namespace its own /proc and hides the masked paths.
+func arrange(s setup) error {
+	// Private, not slave: what the host mounts later must not uncover a mask.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the mounts private: %w", err)
+	}
+	list := slices.Clone(s.Mask)
+	slices.SortFunc(list, func(a, b mask) int { return cmp.Compare(a.Path, b.Path) })
+	var done []string
+	for _, m := range list {
+		if slices.ContainsFunc(done, func(d string) bool { return m.Path == d || strings.HasPrefix(m.Path, d+"/") }) {
+			continue // already out of reach, for us too
+		}
+		if err := hide(m); err != nil {
+			return fmt.Errorf("mask %s: %w", m.Path, err)
+		}
+		done = append(done, m.Path)
+	}
+	if s.Trial {
+		if err := blank("/"); err != nil { // shows that a mask could be mounted
+			return fmt.Errorf("mount a tmpfs: %w", err)
+		}
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	return nil
+}
+
+// hide covers exactly the file that the host named: the path is opened once, compared, and mounted upon through its
+// descriptor.
+func hide(m mask) error {
+	fd, err := unix.Open(m.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if uint64(st.Dev) != m.Dev || st.Ino != m.Ino {
+		return fmt.Errorf("it is not the file any more that the host meant")
+	}
+	target := fmt.Sprintf("/proc/self/fd/%d", fd)
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return blank(target)
+	}
+	return unix.Mount("/dev/null", target, "", unix.MS_BIND, "") // connecting to a masked socket is refused
+}
+
+// blank mounts an empty directory that nobody can list, enter or write.
+func blank(target string) error {
+	return unix.Mount("tmpfs", target, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0000,size=4k,nr_inodes=1")
+}

@@ -1,0 +1,138 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Proc is one process as a census saw it.
+type Proc struct {
+	PID   int
+	PPID  int
+	Start uint64 // as in Record
+	Argv  []string
+}
+
+// procInfo is what the kernel tells about a process, argv left out because it is read only for those that matter.
+type procInfo struct {
+	pid, ppid, session int
+	uid                int // effective; set by lookup only
+	start              uint64
+	zombie             bool
+}
+
+func (i procInfo) proc() Proc {
+	return Proc{PID: i.pid, PPID: i.ppid, Start: i.start, Argv: argv(i.pid)}
+}
+
+// descendants keeps what is below root in the tree of parents, root itself left out.
+func descendants(all []procInfo, root int) []procInfo {
+	below := map[int]bool{root: true}
+	for grown := true; grown; {
+		grown = false
+		for _, i := range all {
+			if below[i.ppid] && !below[i.pid] {
+				below[i.pid] = true
+				grown = true
+			}
+		}
+	}
+	var out []procInfo
+	for _, i := range all {
+		if below[i.pid] && i.pid != root {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// family lists what lives below a process, by parenthood and by session.
+func family(root int) []Proc {
+	all := processes()
+	in := map[int]bool{}
+	for _, i := range descendants(all, root) {
+		in[i.pid] = true
+	}
+	var out []Proc
+	for _, i := range all {
+		if (in[i.pid] || i.session == root) && i.pid != root && !i.zombie {
+			out = append(out, i.proc())
+		}
+	}
+	return out
+}
+
+// end kills one process, if it is still the one that the census saw, and waits until it is gone.
+func end(ctx context.Context, p Proc) error {
+	h, err := openHandle(p.PID)
+	if err == ErrGone {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	now, err := lookup(p.PID)
+	if h.gone() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if now.start != p.Start { // the pid was used again
+		return nil
+	}
+	if err := h.signal(syscall.SIGKILL); err != nil && err != ErrGone {
+		return err
+	}
+	return h.wait(ctx)
+}
+
+const (
+	remainsPatience = time.Second // how long one process may take to go away before the others are looked after
+	remainsRounds   = 100         // bounds the chase after processes that start each other
+)
+
+// killRemains kills the known processes and whatever carries the marker, until two searches in a row find nothing new.
+// It returns how many it met and which of them live on.
+func killRemains(ctx context.Context, marker string, known []Proc) (found int, left []int) {
+	type id struct {
+		pid   int
+		start uint64
+	}
+	met := map[id]bool{}
+	for quiet, round := 0, 0; quiet < 2 && round < remainsRounds; round++ {
+		batch := known
+		known = nil
+		if marker != "" {
+			batch = append(batch, marked(marker)...)
+		}
+		left = left[:0]
+		fresh := false
+		for _, p := range batch {
+			if p.PID == os.Getpid() {
+				continue
+			}
+			if !met[id{p.PID, p.Start}] {
+				met[id{p.PID, p.Start}] = true
+				fresh = true
+			}
+			patient, cancel := context.WithTimeout(ctx, remainsPatience)
+			if err := end(patient, p); err != nil {
+				left = append(left, p.PID)
+			}
+			cancel()
+		}
+		if fresh {
+			quiet = 0
+		} else {
+			quiet++
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return len(met), left
+}

@@ -1,0 +1,298 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reaper starts and reaps every process of a bridge. Nothing else in the bridge may wait for children: os/exec's Wait
+// beside a wait for any child loses exit statuses.
+type Reaper struct {
+	place   place
+	sigchld chan os.Signal
+	quit    chan struct{}
+	ended   chan struct{}
+
+	// mu is held while a child is started and entered, and while children are reaped and looked up. So no exit is seen
+	// before its child is known, and no pid is reaped while a signal to it is on its way.
+	mu       sync.Mutex
+	children map[int]*Child
+	reaped   chan struct{} // closed and replaced whenever something was reaped
+}
+
+// Spawn says what to start. Argv[0] is an absolute path, /proc/self/exe included. A nil stream is /dev/null.
+type Spawn struct {
+	Argv                  []string
+	Dir                   string // "": the bridge's
+	Env                   []string
+	Stdin, Stdout, Stderr *os.File
+}
+
+// Child is a process that Spawn started.
+type Child struct {
+	reaper *Reaper
+	pid    int
+	done   chan struct{}
+	status syscall.WaitStatus // before done is closed: the reaper's
+}
+
+// NewReaper begins reaping. Call it once, after Enter.
+func NewReaper() *Reaper {
+	r := &Reaper{
+		sigchld:  make(chan os.Signal, 1),
+		quit:     make(chan struct{}),
+		ended:    make(chan struct{}),
+		children: map[int]*Child{},
+		reaped:   make(chan struct{}),
+	}
+	if p := here.Load(); p != nil {
+		r.place = *p
+	}
+	signal.Notify(r.sigchld, syscall.SIGCHLD)
+	go r.run()
+	return r
+}
+
+// Close stops reaping; it kills nothing.
+func (r *Reaper) Close() {
+	signal.Stop(r.sigchld)
+	close(r.quit)
+	<-r.ended
+}
+
+func (r *Reaper) run() {
+	defer close(r.ended)
+	for {
+		select {
+		case <-r.sigchld:
+			r.sweep()
+		case <-r.quit:
+			return
+		}
+	}
+}
+
+// reapBatch is how many children are reaped before the lock is given to others: processes that fork and exit without end
+// must not keep it.
+const reapBatch = 256
+
+// sweep reaps what has ended. none is true when no child is left at all.
+func (r *Reaper) sweep() (none bool) {
+	for {
+		more, none := r.sweepBatch()
+		if !more {
+			return none
+		}
+	}
+}
+
+func (r *Reaper) sweepBatch() (more, none bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	some := false
+	defer func() {
+		if some {
+			close(r.reaped)
+			r.reaped = make(chan struct{})
+		}
+	}()
+	for range reapBatch {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG|waitAll, nil)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.ECHILD:
+			return false, true
+		case err != nil || pid == 0:
+			return false, false
+		}
+		some = true
+		if c := r.children[pid]; c != nil {
+			delete(r.children, pid)
+			c.status = ws
+			close(c.done)
+		}
+	}
+	return true, false
+}
+
+// Spawn starts a process in a session of its own. It gets descriptors 0, 1, 2 and nothing else, default signal
+// dispositions, the marker of the launch, and a higher chance than the bridge to be chosen when memory runs out.
+func (r *Reaper) Spawn(s Spawn) (*Child, error) {
+	if len(s.Argv) == 0 || !filepath.IsAbs(s.Argv[0]) {
+		return nil, fmt.Errorf("sandbox: spawn %q: the program must be an absolute path", s.Argv)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: spawn: %w", err)
+	}
+	defer null.Close()
+	streams := []*os.File{s.Stdin, s.Stdout, s.Stderr}
+	fds := make([]uintptr, len(streams))
+	for i, f := range streams {
+		if f == nil {
+			f = null
+		}
+		fds[i] = f.Fd() // and so blocking, as a program expects of its standard streams
+	}
+	env := slices.DeleteFunc(slices.Clone(s.Env), func(v string) bool {
+		return strings.HasPrefix(v, MarkerEnv+"=") || strings.HasPrefix(v, setupEnv+"=")
+	})
+	if r.place.marker != "" {
+		env = append(env, MarkerEnv+"="+r.place.marker)
+	}
+	attr := &syscall.ProcAttr{Dir: s.Dir, Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true}}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	restore := r.place.raiseOOM()
+	pid, err := syscall.ForkExec(s.Argv[0], s.Argv, attr)
+	restore()
+	runtime.KeepAlive(streams)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: spawn %s: %w", s.Argv[0], err)
+	}
+	c := &Child{reaper: r, pid: pid, done: make(chan struct{})}
+	r.children[pid] = c
+	return c, nil
+}
+
+// PID is the process id as the bridge sees it.
+func (c *Child) PID() int { return c.pid }
+
+// Done is closed when the child was reaped.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+// Status tells how the child ended, once Done is closed: its exit code, or -1 and the name of the signal.
+func (c *Child) Status() (exit int, sig string) {
+	select {
+	case <-c.done:
+	default:
+		return -1, ""
+	}
+	if c.status.Signaled() {
+		return -1, unix.SignalName(c.status.Signal())
+	}
+	return c.status.ExitStatus(), ""
+}
+
+// Signal sends to the child alone. It is os.ErrProcessDone once the child was reaped.
+func (c *Child) Signal(sig syscall.Signal) error {
+	c.reaper.mu.Lock()
+	defer c.reaper.mu.Unlock()
+	if c.reaper.children[c.pid] != c {
+		return os.ErrProcessDone
+	}
+	return syscall.Kill(c.pid, sig)
+}
+
+// Born lists the processes of this session that were started at since or later, the bridge and zombies left out. Start
+// times have a resolution of 10 ms on Linux; what was started that close before since is listed too.
+func (r *Reaper) Born(since time.Time) []Proc {
+	first := startedSince(since)
+	var out []Proc
+	for _, i := range r.census() {
+		if i.start >= first {
+			out = append(out, i.proc())
+		}
+	}
+	return out
+}
+
+// census lists the living processes of the session. In a pid namespace that is everything; elsewhere what ancestry, the
+// session ids of our own children and the marker lead to.
+func (r *Reaper) census() []procInfo {
+	all := processes()
+	if r.place.Rung == PIDNamespace {
+		return slices.DeleteFunc(all, func(i procInfo) bool { return i.zombie || i.pid == os.Getpid() })
+	}
+	ours := map[int]bool{}
+	r.mu.Lock()
+	for pid := range r.children {
+		ours[pid] = true
+	}
+	r.mu.Unlock()
+	in := map[int]bool{}
+	for _, i := range descendants(all, os.Getpid()) {
+		in[i.pid] = true
+	}
+	if r.place.marker != "" {
+		for _, p := range marked(r.place.marker) {
+			in[p.PID] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(i procInfo) bool {
+		return i.zombie || i.pid == os.Getpid() || !in[i.pid] && !ours[i.session]
+	})
+}
+
+// Kill ends one process of a census and waits until it is gone. A process that is not the one the census saw is left
+// alone.
+func (r *Reaper) Kill(ctx context.Context, p Proc) error {
+	if err := end(ctx, p); err != nil {
+		return fmt.Errorf("sandbox: kill process %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+// killPace is how often KillAll strikes again while something is left.
+const killPace = 10 * time.Millisecond
+
+// KillAll ends every process of the session but the bridge, until none is left or ctx ends. true is a proof that none was
+// left at that moment, which only process 1 of a pid namespace can give.
+func (r *Reaper) KillAll(ctx context.Context) bool {
+	pace := time.NewTicker(killPace)
+	defer pace.Stop()
+	for {
+		r.mu.Lock()
+		reaped := r.reaped
+		r.mu.Unlock()
+		if r.place.Rung == PIDNamespace {
+			// As process 1 this reaches everything in the namespace but ourselves. Whatever is left has a parent in it,
+			// in the end us: no child means that nothing is left.
+			if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return false
+			}
+			if r.sweep() {
+				return true
+			}
+		} else if !r.strike() {
+			return false
+		}
+		select {
+		case <-reaped:
+		case <-pace.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// strike kills what the census of a weak rung finds, without waiting. It tells whether anything could be signalled.
+func (r *Reaper) strike() bool {
+	some := false
+	for _, i := range r.census() {
+		h, err := openHandle(i.pid)
+		if err != nil {
+			continue
+		}
+		if now, err := lookup(i.pid); err == nil && now.start == i.start && !h.gone() && h.signal(syscall.SIGKILL) == nil {
+			some = true
+		}
+		h.close()
+	}
+	return some
+}
