@@ -127,6 +127,8 @@ func nobody(err error) bool {
 type (
 	// endedError: the caller's context ended.
 	endedError struct{ cause error }
+	// refusedError: the host answered with an error, which is as final as a result.
+	refusedError struct{ answer *sessions.Error }
 	// brokenError: the host took the connection and did not answer; it may have acted.
 	brokenError struct{ err error }
 	// protocolError: the host speaks another protocol and refused the call unread.
@@ -138,6 +140,8 @@ type (
 
 func (e *endedError) Error() string    { return e.cause.Error() }
 func (e *endedError) Unwrap() error    { return e.cause }
+func (e *refusedError) Error() string  { return e.answer.Error() }
+func (e *refusedError) Unwrap() error  { return e.answer }
 func (e *brokenError) Error() string   { return "the host did not answer: " + e.err.Error() }
 func (e *brokenError) Unwrap() error   { return e.err }
 func (e *protocolError) Error() string { return e.refusal.Error() }
@@ -199,7 +203,7 @@ func (c *Client) once(ctx context.Context, method, verb string, body []byte, int
 	if answer.StatusCode == http.StatusUpgradeRequired {
 		return &protocolError{f.Protocol, f.Error}
 	}
-	return f.Error
+	return &refusedError{f.Error}
 }
 
 // final turns the failure of a call that is not made again into an error of the table.

@@ -49,9 +49,12 @@ type progress struct {
 // next decides what follows a failed attempt: nil, then it is made again, or the error to return.
 func (c *Client) next(ctx context.Context, p *progress, err error) error {
 	p.tries++
+	var refused *refusedError
 	var broken *brokenError
 	var protocol *protocolError
 	switch {
+	case errors.As(err, &refused):
+		return refused.answer
 	case ctx.Err() != nil:
 		return p.end(ended(ctx))
 	case errors.As(err, &broken):
