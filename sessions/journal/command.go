@@ -1,0 +1,231 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Command is the row of a command: what callers see of it, and what it asks for.
+type Command struct {
+	sessions.Command
+	Principal       string // who sent it
+	Position        int64  // order over all commands; given by InsertCommand
+	Text            string
+	Images          []string
+	Overrides       Overrides
+	WhenBusy        string
+	DeadlineSeconds int
+	Steer           string // the command it steers; it owns no turn then
+}
+
+// Overrides are selections that a command changes from its turn on; "" keeps what is set.
+type Overrides struct {
+	Model  string `json:"model,omitempty"`
+	Effort string `json:"effort,omitempty"`
+	Mode   string `json:"mode,omitempty"`
+}
+
+const commandColumns = `position, session, id, principal, generation, state, outcome, reason, turn, text, images, overrides, when_busy,
+	deadline, steer, cancel_asked, acked, usage, created, submitted, settled`
+
+func scanCommand(r *row) Command {
+	var c Command
+	c.Position, c.Session, c.CommandID, c.Principal, c.Generation = r.int(), r.text(), r.text(), r.text(), r.text()
+	c.State, c.Outcome, c.Reason, c.Turn, c.Text = sessions.CommandState(r.text()), r.text(), r.text(), r.text(), r.text()
+	r.json(&c.Images)
+	r.json(&c.Overrides)
+	c.WhenBusy, c.DeadlineSeconds, c.Steer, c.CancelAsked, c.Acked = r.text(), int(r.int()), r.text(), r.bool(), r.bool()
+	r.json(&c.Usage)
+	c.CreatedAt, c.SubmittedAt, c.SettledAt = r.time(), r.time(), r.time()
+	return c
+}
+
+// InsertCommand adds a command in the state it names (queued when none) and fills Position and CreatedAt. A command
+// inserted as submitted gets its SubmittedAt, and is CodeBusy while another one runs. A used id is CodeKeyConflict.
+func (tx *Tx) InsertCommand(c *Command) error {
+	if c.State == "" {
+		c.State = sessions.CommandQueued
+	}
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = tx.now
+	}
+	if c.State == sessions.CommandSubmitted && c.SubmittedAt.IsZero() {
+		c.SubmittedAt = tx.now
+	}
+	if _, taken, err := tx.FindCommand(c.Session, c.CommandID); err != nil {
+		return err
+	} else if taken {
+		return sessions.Errorf(sessions.CodeKeyConflict, "command id %s was used before in this session", c.CommandID).Do("take a new one")
+	}
+	if err := tx.free(c); err != nil {
+		return err
+	}
+	j, err := encodeAll(c.Images, c.Overrides, c.Usage)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(`INSERT INTO commands (session, id, principal, generation, state, outcome, reason, turn, text, images, overrides,
+		when_busy, deadline, steer, cancel_asked, acked, usage, created, submitted, settled)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		c.Session, c.CommandID, c.Principal, c.Generation, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy,
+		c.DeadlineSeconds, c.Steer, c.CancelAsked, c.Acked, j[2], c.CreatedAt, c.SubmittedAt, c.SettledAt)
+	if err != nil {
+		return err
+	}
+	c.Position = tx.c.db.LastInsertRowID()
+	tx.Touch(c.Session)
+	return nil
+}
+
+// free refuses a command that wants to run beside another one.
+func (tx *Tx) free(c *Command) error {
+	if c.Steer != "" || (c.State != sessions.CommandSubmitted && c.State != sessions.CommandAccepted) {
+		return nil
+	}
+	running, found, err := tx.RunningCommand(c.Session)
+	if err != nil || !found || running.CommandID == c.CommandID {
+		return err
+	}
+	return sessions.Errorf(sessions.CodeBusy, "command %s of session %s is running", running.CommandID, c.Session).
+		Do("wait for it, cancel it, or send with when_busy queue or steer")
+}
+
+// FindCommand returns a command and whether there is one.
+func (tx *Tx) FindCommand(session, id string) (Command, bool, error) {
+	return tx.command("WHERE session = ? AND id = ?", session, id)
+}
+
+// GetCommand returns a command; CodeNotFound when there is none.
+func (tx *Tx) GetCommand(session, id string) (Command, error) {
+	c, found, err := tx.FindCommand(session, id)
+	if err == nil && !found {
+		err = notFound("command", id)
+	}
+	return c, err
+}
+
+// MoveCommand moves a command by the machine and returns its new state; it stamps SubmittedAt and SettledAt, and writes
+// what change (which may be nil) alters along. Submitting beside a running command is CodeBusy; a transition that the
+// machine does not have is a *sessions.ImpossibleError, and nothing changed.
+func (tx *Tx) MoveCommand(session, id string, event sessions.CommandEvent, change func(*Command)) (sessions.CommandState, error) {
+	c, err := tx.GetCommand(session, id)
+	if err != nil {
+		return "", err
+	}
+	was := c.State
+	next, err := sessions.NextCommand(was, event)
+	if err != nil {
+		return was, tx.impossible(session, err)
+	}
+	err = tx.putCommand(&c, func(c *Command) {
+		if next == sessions.CommandSubmitted {
+			c.SubmittedAt = tx.now
+		}
+		if next.Settled() {
+			c.SettledAt = tx.now
+		}
+		if change != nil {
+			change(c)
+		}
+		c.State = next
+	})
+	if err != nil {
+		return was, err
+	}
+	return next, nil
+}
+
+// UpdateCommand lets change alter a command; its identity and state stay what they are.
+func (tx *Tx) UpdateCommand(session, id string, change func(*Command)) (Command, error) {
+	c, err := tx.GetCommand(session, id)
+	if err != nil {
+		return c, err
+	}
+	state := c.State
+	return c, tx.putCommand(&c, func(c *Command) {
+		change(c)
+		c.State = state
+	})
+}
+
+func (tx *Tx) putCommand(c *Command, change func(*Command)) error {
+	was := *c
+	change(c)
+	c.Session, c.CommandID, c.Position, c.Principal, c.CreatedAt = was.Session, was.CommandID, was.Position, was.Principal, was.CreatedAt
+	if err := tx.free(c); err != nil {
+		return err
+	}
+	j, err := encodeAll(c.Images, c.Overrides, c.Usage)
+	if err != nil {
+		return err
+	}
+	tx.Touch(c.Session)
+	_, err = tx.exec(`UPDATE commands SET generation=?, state=?, outcome=?, reason=?, turn=?, text=?, images=?, overrides=?, when_busy=?,
+		deadline=?, steer=?, cancel_asked=?, acked=?, usage=?, submitted=?, settled=? WHERE position = ?`,
+		c.Generation, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy, c.DeadlineSeconds, c.Steer, c.CancelAsked,
+		c.Acked, j[2], c.SubmittedAt, c.SettledAt, c.Position)
+	return err
+}
+
+// RunningCommand returns the command that is submitted or accepted and owns the turn, if there is one.
+func (tx *Tx) RunningCommand(session string) (Command, bool, error) {
+	return tx.command("WHERE session = ? AND steer = '' AND state IN ('submitted', 'accepted')", session)
+}
+
+// NextQueued returns the oldest queued command, if there is one.
+func (tx *Tx) NextQueued(session string) (Command, bool, error) {
+	return tx.command(openCommands+" AND state = 'queued' ORDER BY position LIMIT 1", session)
+}
+
+// LastCommand returns the command that settled last, if one did.
+func (tx *Tx) LastCommand(session string) (Command, bool, error) {
+	return tx.command("WHERE session = ? AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1", session)
+}
+
+// openCommands repeats the condition of the partial index, so that it is used.
+const openCommands = "WHERE session = ? AND state IN ('queued', 'submitted', 'accepted')"
+
+// OpenCommands returns what is queued, submitted or accepted, steering commands too, oldest first.
+func (tx *Tx) OpenCommands(session string) ([]Command, error) {
+	return tx.commands(openCommands+" ORDER BY position", session)
+}
+
+// SubmittedCommands returns what is submitted or accepted, steering commands too, oldest first.
+func (tx *Tx) SubmittedCommands(session string) ([]Command, error) {
+	return tx.commands(openCommands+" AND state <> 'queued' ORDER BY position", session)
+}
+
+// QueuedCommands returns what is queued, oldest first.
+func (tx *Tx) QueuedCommands(session string) ([]Command, error) {
+	return tx.commands(openCommands+" AND state = 'queued' ORDER BY position", session)
+}
+
+// UnknownCommands returns the commands whose outcome is unknown, oldest first; acked ones only when asked for.
+func (tx *Tx) UnknownCommands(session string, acked bool) ([]Command, error) {
+	return tx.commands("WHERE session = ? AND state = 'unknown' AND acked <= ? ORDER BY position", session, acked)
+}
+
+// ListCommands returns up to limit commands of a session in their order, after the position given.
+func (tx *Tx) ListCommands(session string, after int64, limit int) ([]Command, error) {
+	return tx.commands("WHERE session = ? AND position > ? ORDER BY position LIMIT ?", session, after, limit)
+}
+
+// SettledSince returns the commands of a session that settled after a time, oldest first.
+func (tx *Tx) SettledSince(session string, after time.Time) ([]Command, error) {
+	return tx.commands("WHERE session = ? AND settled > 0 AND settled > ? ORDER BY settled, position", session, after)
+}
+
+func (tx *Tx) command(where string, args ...any) (c Command, found bool, err error) {
+	found, err = tx.one(func(r *row) { c = scanCommand(r) }, "SELECT "+commandColumns+" FROM commands "+where, args...)
+	return c, found, err
+}
+
+func (tx *Tx) commands(where string, args ...any) ([]Command, error) {
+	var list []Command
+	err := tx.query(func(r *row) error {
+		list = append(list, scanCommand(r))
+		return nil
+	}, "SELECT "+commandColumns+" FROM commands "+where, args...)
+	return list, err
+}

@@ -1,0 +1,115 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"net/url"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// conn is one connection with its prepared statements. It belongs to one goroutine at a time.
+type conn struct {
+	db       *sqlite3.Conn
+	idle     map[string][]*sqlite3.Stmt // by SQL; a statement in use is not in here
+	walPages int                        // length of the log after this connection's last commit
+}
+
+// pragmas of every connection.
+//
+// checkpoints: SQLite drops the errors of its automatic ones, so an fsync that fails there would never be seen; the
+// writer starts them itself. secure_delete: what a user deletes shall not stay in free pages. temp_store: no file
+// outside the journal's own directory.
+const pragmas = `PRAGMA busy_timeout = 5000;
+PRAGMA wal_autocheckpoint = 0;
+PRAGMA synchronous = FULL;
+PRAGMA secure_delete = ON;
+PRAGMA temp_store = MEMORY;
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA journal_size_limit = 16777216;`
+
+// connect opens one connection to an existing file. The log inherits the mode of the database (modeof), which the
+// library would else create by the umask.
+func connect(ctx context.Context, path, vfs, extra string) (*conn, error) {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: path}
+	q := url.Values{}
+	if vfs == "" {
+		q.Set("modeof", path)
+	} else {
+		q.Set("vfs", vfs)
+	}
+	u.RawQuery = q.Encode()
+	db, err := sqlite3.OpenContext(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{db: db, idle: map[string][]*sqlite3.Stmt{}}
+	if err := db.Exec(pragmas + extra); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// countLog keeps walPages; only the writer needs it.
+func (c *conn) countLog() {
+	c.db.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
+		c.walPages = pages
+		return nil
+	})
+}
+
+func (c *conn) close() error {
+	if c == nil {
+		return nil
+	}
+	var errs []error
+	for _, list := range c.idle {
+		for _, s := range list {
+			errs = append(errs, s.Close())
+		}
+	}
+	c.idle = map[string][]*sqlite3.Stmt{}
+	return errors.Join(append(errs, c.db.Close())...)
+}
+
+func (c *conn) take(sql string) (*sqlite3.Stmt, error) {
+	if list := c.idle[sql]; len(list) > 0 {
+		s := list[len(list)-1]
+		c.idle[sql] = list[:len(list)-1]
+		return s, nil
+	}
+	s, _, err := c.db.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+	return s, err
+}
+
+// give puts a statement back and returns the error of its last step.
+func (c *conn) give(sql string, s *sqlite3.Stmt) error {
+	err := s.Reset()
+	if cerr := s.ClearBindings(); err == nil {
+		err = cerr
+	}
+	c.idle[sql] = append(c.idle[sql], s)
+	return err
+}
+
+func (c *conn) number(sql string) (n int64, err error) {
+	err = c.first(sql, func(s *sqlite3.Stmt) { n = s.ColumnInt64(0) })
+	return n, err
+}
+
+func (c *conn) text(sql string) (t string, err error) {
+	err = c.first(sql, func(s *sqlite3.Stmt) { t = s.ColumnText(0) })
+	return t, err
+}
+
+func (c *conn) first(sql string, scan func(*sqlite3.Stmt)) error {
+	s, err := c.take(sql)
+	if err != nil {
+		return err
+	}
+	if s.Step() {
+		scan(s)
+	}
+	return c.give(sql, s)
+}

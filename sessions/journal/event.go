@@ -1,0 +1,247 @@
+package journal
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// scanLimit bounds the events that one read looks at, so that a filter which matches nothing costs no more than a page.
+const scanLimit = 5000
+
+// Page is what one read of a session's events gave.
+type Page struct {
+	Events []sessions.Event
+	Last   int64         // where the next read goes on: after the last event delivered, or passed over by the filter
+	More   bool          // whether there may be more after Last
+	Gap    *sessions.Gap // events before Events that cannot be read any more
+}
+
+// NodeEvent is an event with its number over all sessions of the node.
+type NodeEvent struct {
+	ID int64
+	sessions.Event
+}
+
+// eventBody is an event without what other columns hold.
+func eventBody(e sessions.Event) sessions.Event {
+	e.Session, e.Seq, e.Generation, e.Kind, e.Command, e.At = "", 0, "", "", "", time.Time{}
+	return e
+}
+
+const eventColumns = "session, seq, generation, kind, command, at, body"
+
+func scanEvent(r *row) (sessions.Event, int) {
+	session, seq, generation, kind, command, at := r.text(), r.int(), r.text(), r.text(), r.text(), r.time()
+	body := r.s.ColumnRawText(r.next())
+	var e sessions.Event
+	if err := json.Unmarshal(body, &e); err != nil && r.err == nil {
+		r.err = sessions.Errorf(sessions.CodeStorageFailed, "journal: event %d of session %s: %w", seq, session, err).
+			Do("run `baton journal check` to see what is affected")
+	}
+	e.Session, e.Seq, e.Generation, e.Kind, e.Command, e.At = session, seq, generation, sessions.EventKind(kind), command, at
+	return e, len(body)
+}
+
+// AppendEvents adds events to a session: it stamps Session, Seq and, where it is zero, At, in evs itself too, and
+// returns the first number (0 for no events).
+func (tx *Tx) AppendEvents(session string, evs []sessions.Event) (int64, error) {
+	if len(evs) == 0 {
+		return 0, nil
+	}
+	var last int64
+	found, err := tx.one(func(r *row) { last = r.int() }, "SELECT last_seq FROM sessions WHERE id = ? AND state <> 'deleted'", session)
+	if err != nil {
+		return 0, err
+	}
+	if !found {
+		return 0, notFound("session", session)
+	}
+	first := last + 1
+	for i := range evs {
+		e := &evs[i]
+		last++
+		e.Session, e.Seq = session, last
+		if e.At.IsZero() {
+			e.At = tx.now
+		}
+		body, err := encode(eventBody(*e))
+		if err != nil {
+			return 0, err
+		}
+		_, err = tx.exec("INSERT INTO events ("+eventColumns+") VALUES (?,?,?,?,?,?,?)",
+			session, e.Seq, e.Generation, e.Kind, e.Command, e.At, body)
+		if err != nil {
+			return 0, err
+		}
+	}
+	tx.Touch(session)
+	_, err = tx.exec("UPDATE sessions SET last_seq = ?, updated = ? WHERE id = ?", last, tx.now, session)
+	return first, err
+}
+
+// ReadEvents reads the events of a session after a number, up to limit of them and maxBytes of their stored size (at
+// least one, whatever its size; 0: no bound), only the kinds named when any are. A number beyond the last event is
+// CodeCursorInvalid. What retention cut or damage made unreadable is the page's Gap; a page never goes over a gap
+// silently, and Last never passes an event that the filter lets through and that was not delivered.
+func (tx *Tx) ReadEvents(session string, after int64, limit int, kinds []sessions.EventKind, maxBytes int) (Page, error) {
+	var first, last int64
+	found, err := tx.one(func(r *row) { first, last = r.int(), r.int() },
+		"SELECT first_seq, last_seq FROM sessions WHERE id = ? AND state <> 'deleted'", session)
+	switch {
+	case err != nil:
+		return Page{}, err
+	case !found:
+		return Page{}, notFound("session", session)
+	case after > last || after < 0:
+		return Page{}, sessions.Errorf(sessions.CodeCursorInvalid, "cursor stands at event %d, session %s has %d", after, session, last).
+			Do("read from a cursor that a call returned, or leave it out to read from the beginning")
+	}
+	p := Page{Last: after}
+	if after+1 < first {
+		p.Gap = &sessions.Gap{From: after + 1, To: first - 1, Reason: "cut by retention"}
+		p.Last = first - 1
+	}
+	pass := func(k sessions.EventKind) bool { return len(kinds) == 0 || slices.Contains(kinds, k) }
+	size, scanned, ended := 0, 0, true
+	err = tx.query(func(r *row) error {
+		// A row is only decoded once it is known to be in the page: kind first, so that a long body stays on the disk.
+		seq, kind := r.s.ColumnInt64(1), sessions.EventKind(r.s.ColumnText(3))
+		if scanned++; !pass(kind) {
+			if scanned > scanLimit {
+				ended = false
+				return errEnough
+			}
+			if len(p.Events) < limit {
+				p.Last = seq
+			}
+			return nil
+		}
+		if len(p.Events) >= limit {
+			ended = false
+			return errEnough
+		}
+		e, n := scanEvent(r)
+		if size += n; maxBytes > 0 && size > maxBytes && len(p.Events) > 0 {
+			ended = false
+			return errEnough
+		}
+		p.Events, p.Last = append(p.Events, e), seq
+		return nil
+	}, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq > ? ORDER BY seq", session, p.Last)
+	switch {
+	case err != nil && tx.mend(err):
+		return tx.readAround(session, p, last, pass)
+	case err != nil:
+		return Page{}, err
+	case ended:
+		p.Last = last
+	default:
+		p.More = true
+	}
+	return p, nil
+}
+
+// mend makes a view usable again after a page could not be read: SQLite gave its snapshot up. In an update there is
+// nothing to mend.
+func (tx *Tx) mend(err error) bool {
+	if tx.writable || (tx.fault != nil && !damaged(tx.fault)) || (tx.fault == nil && sessions.CodeOf(err) != sessions.CodeStorageFailed) {
+		return false
+	}
+	tx.j.noteDamage(err)
+	tx.fault = nil
+	if tx.c.db.GetAutocommit() {
+		if err := tx.c.db.Exec("BEGIN"); err != nil {
+			tx.fault = err
+			return false
+		}
+	}
+	return true
+}
+
+// readAround goes on where a page met damage. A page that has events already ends before it; else the damage becomes
+// its gap and the readable event behind it follows.
+func (tx *Tx) readAround(session string, p Page, last int64, pass func(sessions.EventKind) bool) (Page, error) {
+	if p.More = true; len(p.Events) > 0 || p.Gap != nil {
+		return p, nil
+	}
+	for tries := 0; p.Last < last && tries < scanLimit; tries++ {
+		seq := p.Last + 1
+		var e sessions.Event
+		found, err := tx.one(func(r *row) { e, _ = scanEvent(r) }, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq = ?", session, seq)
+		switch {
+		case err != nil && !tx.mend(err):
+			return Page{}, err
+		case err == nil && found && p.Gap != nil:
+			if pass(e.Kind) {
+				p.Events = []sessions.Event{e}
+				p.Last = seq
+			}
+			p.More = p.Last < last
+			return p, nil
+		case err == nil && found: // the damage lies further on
+			if p.Last = seq; pass(e.Kind) {
+				p.Events = []sessions.Event{e}
+				return p, nil
+			}
+		default:
+			if p.Gap == nil {
+				p.Gap = &sessions.Gap{From: seq, Reason: "damaged on disk"}
+			}
+			p.Gap.To, p.Last = seq, seq
+		}
+	}
+	p.More = p.Last < last
+	return p, nil
+}
+
+// ReadNode reads events of all sessions in the order in which they were journalled, after a number of that order.
+// Principal "" means everybody's. Numbers have holes where sessions were deleted or updates undone.
+func (tx *Tx) ReadNode(principal string, after int64, limit, maxBytes int) ([]NodeEvent, error) {
+	var list []NodeEvent
+	size := 0
+	err := tx.query(func(r *row) error {
+		id := r.int()
+		e, n := scanEvent(r)
+		if size += n; maxBytes > 0 && size > maxBytes && len(list) > 0 {
+			return errEnough
+		}
+		list = append(list, NodeEvent{id, e})
+		return nil
+	}, `SELECT e.id, e.session, e.seq, e.generation, e.kind, e.command, e.at, e.body FROM events e CROSS JOIN sessions s ON s.id = e.session
+		WHERE e.id > ? AND s.state <> 'deleted' AND (? = '' OR s.principal = ?) ORDER BY e.id LIMIT ?`, after, principal, principal, limit)
+	return list, err
+}
+
+// LastFinalText returns the final message of a command: the last text that its agent marked as whole, else what there
+// is of the last one. Texts of sub-agents and of items that were given up are no message. found is false when there is
+// none.
+func (tx *Tx) LastFinalText(session, command string) (text string, found bool, err error) {
+	var deltas []string // of the last item, newest first
+	item, given := "", map[string]bool{}
+	err = tx.query(func(r *row) error {
+		e, _ := scanEvent(r)
+		switch {
+		case r.err != nil:
+			return r.err
+		case e.Abandoned:
+			given[e.Item] = true
+		case e.Agent != "" || given[e.Item]:
+		case e.Final:
+			text, found = e.Text, true
+			return errEnough
+		case len(deltas) == 0 || e.Item == item:
+			item = e.Item
+			deltas = append(deltas, e.Text)
+		}
+		return nil
+	}, "SELECT "+eventColumns+" FROM events WHERE session = ? AND command = ? AND kind = 'text' ORDER BY seq DESC", session, command)
+	if err != nil || found || len(deltas) == 0 {
+		return text, found, err
+	}
+	slices.Reverse(deltas)
+	return strings.Join(deltas, ""), true, nil
+}

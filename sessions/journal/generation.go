@@ -1,0 +1,168 @@
+package journal
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Generation is one life of a session's agent process.
+type Generation struct {
+	ID            string
+	Session       string
+	N             int64 // 1 for the session's first; given by InsertGeneration
+	Cwd           string
+	Executable    string
+	Argv          []string
+	Version       string
+	Profile       string
+	AccountDigest string // digests are the caller's; secrets in them are keyed
+	PolicyDigest  string
+	EnvDigest     string
+	Rung          string
+	Record        json.RawMessage // the containment's durable identity of the process
+	Socket        string
+	Spill         string
+	NativeID      string
+	LastFrame     int64 // moved by SetFrame alone
+	LastInput     int64 // moved by AppendInput alone
+	StartedAt     time.Time
+	EndedAt       time.Time // zero: live
+	Verdict       string    // confirmed, unconfirmed
+	Proof         string
+}
+
+const generationColumns = `id, session, n, cwd, executable, argv, version, profile, account_digest, policy_digest, env_digest, rung,
+	record, socket, spill, native_id, last_frame, last_input, started, ended, verdict, proof`
+
+func scanGeneration(r *row) Generation {
+	g := Generation{ID: r.text(), Session: r.text(), N: r.int(), Cwd: r.text(), Executable: r.text()}
+	r.json(&g.Argv)
+	g.Version, g.Profile, g.AccountDigest, g.PolicyDigest, g.EnvDigest, g.Rung = r.text(), r.text(), r.text(), r.text(), r.text(), r.text()
+	g.Record, g.Socket, g.Spill, g.NativeID = r.raw(), r.text(), r.text(), r.text()
+	g.LastFrame, g.LastInput, g.StartedAt, g.EndedAt, g.Verdict, g.Proof = r.int(), r.int(), r.time(), r.time(), r.text(), r.text()
+	return g
+}
+
+// InsertGeneration adds the next generation of its session and fills N and StartedAt. While another one is live it is
+// refused.
+func (tx *Tx) InsertGeneration(g *Generation) error {
+	if live, found, err := tx.LiveGeneration(g.Session); err != nil {
+		return err
+	} else if found {
+		return sessions.Errorf(sessions.CodeBusy, "generation %s of session %s is live", live.ID, g.Session).Do("close the session first")
+	}
+	n, err := tx.number("SELECT max(n) FROM generations WHERE session = ?", g.Session)
+	if err != nil {
+		return err
+	}
+	g.N = n + 1
+	if g.StartedAt.IsZero() {
+		g.StartedAt = tx.now
+	}
+	j, err := encodeAll(g.Argv, g.Record)
+	if err != nil {
+		return err
+	}
+	tx.Touch(g.Session)
+	_, err = tx.exec(`INSERT INTO generations (`+generationColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		g.ID, g.Session, g.N, g.Cwd, g.Executable, j[0], g.Version, g.Profile, g.AccountDigest, g.PolicyDigest, g.EnvDigest, g.Rung,
+		j[1], g.Socket, g.Spill, g.NativeID, g.LastFrame, g.LastInput, g.StartedAt, g.EndedAt, g.Verdict, g.Proof)
+	return err
+}
+
+// GetGeneration returns a generation; CodeNotFound when there is none.
+func (tx *Tx) GetGeneration(id string) (Generation, error) {
+	g, found, err := tx.generation("WHERE id = ?", id)
+	if err == nil && !found {
+		err = notFound("generation", id)
+	}
+	return g, err
+}
+
+// LiveGeneration returns the session's live generation, if it has one.
+func (tx *Tx) LiveGeneration(session string) (Generation, bool, error) {
+	return tx.generation("WHERE session = ? AND ended = 0", session)
+}
+
+// LastGeneration returns the session's newest generation, live or not.
+func (tx *Tx) LastGeneration(session string) (Generation, bool, error) {
+	return tx.generation("WHERE session = ? ORDER BY n DESC LIMIT 1", session)
+}
+
+// LiveGenerations returns every generation that has not ended.
+func (tx *Tx) LiveGenerations() ([]Generation, error) {
+	return tx.generations("WHERE ended = 0 ORDER BY session")
+}
+
+// ListGenerations returns the session's generations, oldest first.
+func (tx *Tx) ListGenerations(session string) ([]Generation, error) {
+	return tx.generations("WHERE session = ? ORDER BY n", session)
+}
+
+// UpdateGeneration lets change alter a generation; its identity, counters and end stay what they are.
+func (tx *Tx) UpdateGeneration(id string, change func(*Generation)) (Generation, error) {
+	return tx.changeGeneration(id, false, change)
+}
+
+// EndGeneration marks a generation as ended, with the containment's verdict and its proof. Ending it again changes
+// nothing, except that an unconfirmed end may become a confirmed one.
+func (tx *Tx) EndGeneration(id, verdict, proof string) (Generation, error) {
+	return tx.changeGeneration(id, true, func(g *Generation) {
+		if g.EndedAt.IsZero() {
+			g.EndedAt = tx.now
+		} else if g.Verdict == "confirmed" || verdict != "confirmed" {
+			return
+		}
+		g.Verdict, g.Proof = verdict, proof
+	})
+}
+
+func (tx *Tx) changeGeneration(id string, end bool, change func(*Generation)) (Generation, error) {
+	g, err := tx.GetGeneration(id)
+	if err != nil {
+		return g, err
+	}
+	was := g
+	change(&g)
+	g.ID, g.Session, g.N, g.LastFrame, g.LastInput, g.StartedAt = was.ID, was.Session, was.N, was.LastFrame, was.LastInput, was.StartedAt
+	if !end {
+		g.EndedAt, g.Verdict, g.Proof = was.EndedAt, was.Verdict, was.Proof
+	}
+	j, err := encodeAll(g.Argv, g.Record)
+	if err != nil {
+		return g, err
+	}
+	tx.Touch(g.Session)
+	_, err = tx.exec(`UPDATE generations SET cwd=?, executable=?, argv=?, version=?, profile=?, account_digest=?, policy_digest=?,
+		env_digest=?, rung=?, record=?, socket=?, spill=?, native_id=?, ended=?, verdict=?, proof=? WHERE id = ?`,
+		g.Cwd, g.Executable, j[0], g.Version, g.Profile, g.AccountDigest, g.PolicyDigest, g.EnvDigest, g.Rung, j[1], g.Socket, g.Spill,
+		g.NativeID, g.EndedAt, g.Verdict, g.Proof, g.ID)
+	return g, err
+}
+
+// SetFrame records that the bridge's frames up to n are journalled, and tells whether n is new: a frame that is not was
+// journalled before and must not be again.
+func (tx *Tx) SetFrame(generation string, n int64) (fresh bool, err error) {
+	changed, err := tx.exec("UPDATE generations SET last_frame = ? WHERE id = ? AND last_frame < ?", n, generation, n)
+	if err != nil || changed > 0 {
+		return changed > 0, err
+	}
+	_, err = tx.GetGeneration(generation)
+	return false, err
+}
+
+func (tx *Tx) generation(where string, args ...any) (g Generation, found bool, err error) {
+	found, err = tx.one(func(r *row) { g = scanGeneration(r) }, "SELECT "+generationColumns+" FROM generations "+where, args...)
+	return g, found, err
+}
+
+func (tx *Tx) generations(where string, args ...any) ([]Generation, error) {
+	var list []Generation
+	err := tx.query(func(r *row) error {
+		list = append(list, scanGeneration(r))
+		return nil
+	}, "SELECT "+generationColumns+" FROM generations "+where, args...)
+	return list, err
+}

@@ -1,0 +1,124 @@
+package journal
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Kinds of inputs.
+const (
+	InputPrompt = "prompt" // ref: a command
+	InputAnswer = "answer" // ref: a request
+	InputCancel = "cancel" // ref: a command
+)
+
+// InputState is how far an input got on its way to the agent.
+type InputState string
+
+const (
+	InputPending  InputState = "pending"  // durable; whether the bridge has it is not known
+	InputReceived InputState = "received" // the bridge has it
+	InputWritten  InputState = "written"  // written to the agent whole
+	InputRefused  InputState = "refused"  // no byte left
+	InputBroken   InputState = "broken"   // bytes may have left
+)
+
+// Input is one thing given to a bridge, numbered from 1 in its generation.
+type Input struct {
+	Generation string
+	N          int64
+	Kind       string
+	Ref        string // command or request id
+	Payload    json.RawMessage
+	State      InputState
+	Detail     string
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+const inputColumns = "generation, n, kind, ref, payload, state, detail, created, updated"
+
+func scanInput(r *row) Input {
+	return Input{Generation: r.text(), N: r.int(), Kind: r.text(), Ref: r.text(), Payload: r.raw(), State: InputState(r.text()),
+		Detail: r.text(), CreatedAt: r.time(), UpdatedAt: r.time()}
+}
+
+// AppendInput adds the generation's next input and returns its number.
+func (tx *Tx) AppendInput(generation, kind, ref string, payload any) (int64, error) {
+	g, err := tx.GetGeneration(generation)
+	if err != nil {
+		return 0, err
+	}
+	if !g.EndedAt.IsZero() {
+		return 0, sessions.Errorf(sessions.CodeStaleGeneration, "generation %s ended", generation).Do("resume the session")
+	}
+	p, err := encode(payload)
+	if err != nil {
+		return 0, err
+	}
+	n := g.LastInput + 1
+	if _, err := tx.exec("UPDATE generations SET last_input = ? WHERE id = ?", n, generation); err != nil {
+		return 0, err
+	}
+	tx.Touch(g.Session)
+	_, err = tx.exec("INSERT INTO inputs ("+inputColumns+") VALUES (?,?,?,?,?,?,?,?,?)",
+		generation, n, kind, ref, p, InputPending, "", tx.now, tx.now)
+	return n, err
+}
+
+// inputOrder lists the states in the order that an input goes through; the last three are ends.
+var inputOrder = []InputState{InputPending, InputReceived, InputWritten, InputRefused, InputBroken}
+
+// MarkInput records how far an input got. A report that says less than what is known is ignored; one end after another
+// is a *sessions.ImpossibleError.
+func (tx *Tx) MarkInput(generation string, n int64, state InputState, detail string) error {
+	in, found, err := tx.FindInput(generation, n)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return sessions.Errorf(sessions.CodeNotFound, "generation %s has no input %d", generation, n)
+	}
+	was, next := slices.Index(inputOrder, in.State), slices.Index(inputOrder, state)
+	switch {
+	case next < 0 || (was >= 2 && next >= 2 && was != next):
+		g, err := tx.GetGeneration(generation)
+		if err != nil {
+			return err
+		}
+		return tx.impossible(g.Session, &sessions.ImpossibleError{Machine: "input", State: string(in.State), Event: string(state)})
+	case next <= was:
+		return nil
+	}
+	_, err = tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE generation = ? AND n = ?", state, detail, tx.now, generation, n)
+	return err
+}
+
+// FindInput returns an input and whether there is one.
+func (tx *Tx) FindInput(generation string, n int64) (Input, bool, error) {
+	var in Input
+	found, err := tx.one(func(r *row) { in = scanInput(r) }, "SELECT "+inputColumns+" FROM inputs WHERE generation = ? AND n = ?", generation, n)
+	return in, found, err
+}
+
+// InputsAfter returns the generation's inputs with higher numbers, in order.
+func (tx *Tx) InputsAfter(generation string, n int64) ([]Input, error) {
+	return tx.inputs("WHERE generation = ? AND n > ? ORDER BY n", generation, n)
+}
+
+// InputsFor returns the generation's inputs of a command or request, in order.
+func (tx *Tx) InputsFor(generation, ref string) ([]Input, error) {
+	return tx.inputs("WHERE ref = ? AND generation = ? ORDER BY n", ref, generation)
+}
+
+func (tx *Tx) inputs(where string, args ...any) ([]Input, error) {
+	var list []Input
+	err := tx.query(func(r *row) error {
+		list = append(list, scanInput(r))
+		return nil
+	}, "SELECT "+inputColumns+" FROM inputs "+where, args...)
+	return list, err
+}

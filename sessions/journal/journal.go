@@ -1,0 +1,355 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Options of a journal; the zero value is right for a host.
+type Options struct {
+	// Committed is called by the writer after each commit, before the updates in it return, with the ids of the sessions
+	// that changed, sorted. It must not block and must not call the journal.
+	Committed func(sessions []string)
+	// Impossible is told of every transition that a state machine refused. Tests panic in it.
+	Impossible func(session string, e *sessions.ImpossibleError)
+	Readers    int              // connections for View; 0: 4
+	MaxGroup   int              // updates in one commit; 0: 256
+	Now        func() time.Time // 0: time.Now
+
+	disk disk   // nil: the operating system's
+	vfs  string // "": the operating system's
+}
+
+// Journal is an open journal. Its methods are safe for concurrent use.
+type Journal struct {
+	path    string
+	o       Options
+	release func() error
+	jobs    chan *job
+	control chan func() // run by the writer between two groups
+	stop    chan struct{}
+	stopped chan struct{} // the writer has ended
+	readers chan *conn    // idle ones; nil stands for one that could not be opened
+	closing sync.Once
+
+	// of the writer goroutine
+	writer   *conn
+	nextTrim int // log length at which the next checkpoint starts
+
+	mu       sync.Mutex
+	failed   error // why nothing is acknowledged any more
+	degraded error // the first damage that a read met
+}
+
+// checkpointPages is the length of the log at which its content is brought into the database.
+const checkpointPages = 1000
+
+// Open opens the journal at path, and makes it when it is not there. The directory is made too (0700); an existing one
+// must be the user's and not writable by others.
+func Open(ctx context.Context, path string, o Options) (*Journal, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if o.Readers <= 0 {
+		o.Readers = 4
+	}
+	if o.MaxGroup <= 0 {
+		o.MaxGroup = 256
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.disk == nil {
+		o.disk = osDisk{}
+	}
+	j := &Journal{path: path, o: o, jobs: make(chan *job), control: make(chan func()), stop: make(chan struct{}),
+		stopped: make(chan struct{}), readers: make(chan *conn, o.Readers)}
+	j.release, err = o.disk.claim(path)
+	if err != nil {
+		return nil, opening(path, err)
+	}
+	if err := j.connect(ctx, false); err != nil {
+		return nil, errors.Join(opening(path, err), j.release())
+	}
+	go j.write()
+	return j, nil
+}
+
+// opening makes the caller's error of a failed opening. What the library does not class is the disk's.
+func opening(path string, err error) error {
+	err = refuse(path, "open", err)
+	if sessions.CodeOf(err) == sessions.CodeInternal {
+		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s: open: %w", path, errors.Unwrap(err)).
+			Do("look at the file, its directory and their permissions")
+	}
+	return err
+}
+
+// connect opens the writer and fills the pool of readers, which must be empty. verify reads the whole file.
+func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
+	disk := j.o.disk
+	size, exists, err := disk.size(j.path)
+	if err != nil {
+		return err
+	}
+	log, _, err := disk.size(j.path + "-wal")
+	if err != nil {
+		return err
+	}
+	switch {
+	case !exists && log > 0:
+		// A new database would take the frames of the old log for its own.
+		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is missing, but its log %s-wal is there", j.path, j.path).
+			Do("put the journal back beside its log, or move the log away")
+	case !exists:
+		if err := j.create(ctx); err != nil {
+			return fmt.Errorf("create: %w", err)
+		}
+	case size == 0:
+		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is empty: a journal never is", j.path).
+			Do("restore it from a copy, or move it away to begin with no sessions")
+	}
+	w, err := connect(ctx, j.path, j.o.vfs, "")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if err := w.migrate(j.path); err != nil {
+		return err
+	}
+	mode, err := w.text("PRAGMA journal_mode")
+	if err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("journal mode is %q, not wal", mode)
+	}
+	w.countLog()
+	// What a crashed process left in the log may be in the page cache alone, with its fsync failed: write it again.
+	if _, _, err := w.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err != nil {
+		return err
+	}
+	if verify {
+		if err := w.verify(j.path, j.o.Now()); err != nil {
+			return err
+		}
+	}
+	readers := make([]*conn, 0, j.o.Readers)
+	for range j.o.Readers {
+		r, err := connect(ctx, j.path, j.o.vfs, "PRAGMA query_only = ON;")
+		if err != nil {
+			for _, r := range readers {
+				err = errors.Join(err, r.close())
+			}
+			return err
+		}
+		readers = append(readers, r)
+	}
+	for _, r := range readers {
+		j.readers <- r
+	}
+	j.writer, j.nextTrim = w, checkpointPages
+	return nil
+}
+
+// create builds a new journal under another name and gives it its own when it is whole and durable, so that a crash
+// leaves no journal or an empty one, never a part.
+func (j *Journal) create(ctx context.Context) error {
+	temp := j.path + ".new"
+	for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
+		if err := j.o.disk.remove(temp + suffix); err != nil {
+			return err
+		}
+	}
+	if err := j.o.disk.create(temp); err != nil {
+		return err
+	}
+	c, err := connect(ctx, temp, j.o.vfs, "")
+	if err != nil {
+		return err
+	}
+	// 8 reserved bytes hold a checksum of each page (SQLite alone does not see a flipped bit in a text). Space that
+	// deletion frees goes back to the disk when Purge asks for it. Both can only be chosen before the first page.
+	_, err = c.db.FileControl("main", sqlite3.FCNTL_RESERVE_BYTES, 8)
+	if err == nil {
+		err = c.db.Exec("PRAGMA auto_vacuum = INCREMENTAL")
+	}
+	if err == nil {
+		err = c.migrate(temp)
+	}
+	if err == nil {
+		err = c.db.Exec("PRAGMA journal_mode = WAL")
+	}
+	if err := errors.Join(err, c.close()); err != nil {
+		return err
+	}
+	return j.o.disk.rename(temp, j.path)
+}
+
+// verify proves that the file takes and keeps writes, and that all of it can be read.
+func (c *conn) verify(path string, now time.Time) error {
+	err := c.db.Exec(fmt.Sprintf("INSERT INTO meta VALUES ('verified', %d) ON CONFLICT (name) DO UPDATE SET value = excluded.value", now.UnixNano()))
+	if err != nil {
+		return err
+	}
+	if _, _, err := c.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err != nil {
+		return err
+	}
+	found, err := c.text("PRAGMA integrity_check(1)")
+	if err != nil {
+		return err
+	}
+	if found != "ok" {
+		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is damaged: %s", path, found).
+			Do("run `baton journal check` to see what is affected; nothing was overwritten")
+	}
+	return nil
+}
+
+// Path is the journal's file.
+func (j *Journal) Path() string { return j.path }
+
+// Health returns why the journal takes no changes (until Reopen), or else the first damage that a read met since it
+// was opened, or nil.
+func (j *Journal) Health() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed != nil {
+		return j.failed
+	}
+	return j.degraded
+}
+
+// View runs fn on a snapshot of what is committed. It waits for a free reader; ctx ends the wait and the reading.
+func (j *Journal) View(ctx context.Context, fn func(*Tx) error) (err error) {
+	var c *conn
+	select {
+	case <-j.stop:
+		return ErrClosed
+	default:
+	}
+	select {
+	case c = <-j.readers:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-j.stop:
+		return ErrClosed
+	}
+	defer func() { j.readers <- c }()
+	if c == nil {
+		return j.Health()
+	}
+	c.db.SetInterrupt(ctx)
+	defer func() {
+		c.db.SetInterrupt(context.Background())
+		if !c.db.GetAutocommit() {
+			if e := c.db.Exec("ROLLBACK"); err == nil && e != nil {
+				err = refuse(j.path, "end a read", e)
+			}
+		}
+	}()
+	if err := c.db.Exec("BEGIN"); err != nil {
+		return j.readFailed(ctx, err)
+	}
+	tx := &Tx{j: j, c: c, now: j.o.Now().UTC()}
+	err = fn(tx)
+	if tx.fault != nil {
+		return j.readFailed(ctx, tx.fault)
+	}
+	return err
+}
+
+func (j *Journal) readFailed(ctx context.Context, err error) error {
+	if errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err = refuse(j.path, "read", err)
+	j.noteDamage(err)
+	return err
+}
+
+func (j *Journal) noteDamage(err error) {
+	if !damaged(err) {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.degraded == nil {
+		j.degraded = err
+	}
+}
+
+// Reopen closes every connection, opens the file again, writes what the log holds once more, and reads all of it. When
+// that works, updates are taken again; else the journal stays as it was, refusing them, and Reopen says why.
+func (j *Journal) Reopen(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case j.control <- func() { done <- j.reopen(ctx) }:
+		return <-done
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-j.stop:
+		return ErrClosed
+	}
+}
+
+func (j *Journal) reopen(ctx context.Context) error {
+	held := make([]*conn, 0, j.o.Readers)
+	for len(held) < j.o.Readers {
+		select {
+		case c := <-j.readers:
+			held = append(held, c)
+		case <-ctx.Done():
+			for _, c := range held {
+				j.readers <- c
+			}
+			return context.Cause(ctx)
+		}
+	}
+	for _, c := range held {
+		_ = c.close() // a reader has nothing to lose
+	}
+	// Its closing checkpoint leaves out what failed to commit, when it works; when not, connect says what is wrong.
+	_ = j.writer.close()
+	j.writer = nil
+	err := j.connect(ctx, true)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err != nil {
+		for range j.o.Readers {
+			j.readers <- nil
+		}
+		j.failed = opening(j.path, err)
+		return j.failed
+	}
+	j.failed, j.degraded = nil, nil
+	return nil
+}
+
+// Close waits for the updates and views under way, refuses new ones with ErrClosed, and brings the log into the
+// database.
+func (j *Journal) Close() error {
+	var errs []error
+	j.closing.Do(func() {
+		close(j.stop)
+		<-j.stopped
+		for range j.o.Readers {
+			errs = append(errs, (<-j.readers).close())
+		}
+		errs = append(errs, j.writer.close(), j.release())
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,230 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Session is the row of a session. What sessions.Session has beyond it is derived (see SessionView).
+type Session struct {
+	N           int64 // order of creation over all sessions; given by InsertSession
+	ID          string
+	Principal   string
+	Runner      string
+	Cwd         string
+	Title       string
+	State       sessions.SessionState // moved by MoveSession alone
+	Generation  string                // the live or last one
+	NativeID    string
+	HadTurn     bool // NativeID ever ran a turn
+	Asked       sessions.Selection
+	Settings    Settings
+	Evidence    sessions.Evidence
+	Capability  sessions.Capabilities
+	Lease       string
+	LeaseTerm   int64
+	WorkspaceID string
+	NodeID      string // "": local
+	Origin      string // "": baton
+	Containment sessions.Containment
+	Error       *sessions.Error
+	Usage       *sessions.Usage
+	FirstSeq    int64 // the oldest event that is kept; given
+	LastSeq     int64 // moved by AppendEvents alone
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// Settings is what create asked for beside the selection, without its secrets: of the environment and of MCP servers
+// only names are kept, and a resume has to be given them again.
+type Settings struct {
+	AutoAnswer    string         `json:"auto_answer,omitempty"`
+	WritableRoots []string       `json:"writable_roots,omitempty"`
+	EnvNames      []string       `json:"env_names,omitempty"`
+	EnvUnset      []string       `json:"env_unset,omitempty"`
+	MCPServers    []string       `json:"mcp_servers,omitempty"` // names
+	RunnerOptions map[string]any `json:"runner_options,omitempty"`
+}
+
+// SessionFilter chooses sessions; an empty field chooses all.
+type SessionFilter struct {
+	Principal string
+	Cwd       string
+	Runner    string
+	State     sessions.SessionState
+	All       bool // closed and failed ones too, when State is empty; deleted ones never
+	Newest    bool // newest first
+}
+
+const sessionColumns = `n, id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked, settings, evidence,
+	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, first_seq, last_seq, created, updated`
+
+func scanSession(r *row) Session {
+	s := Session{N: r.int(), ID: r.text(), Principal: r.text(), Runner: r.text(), Cwd: r.text(), Title: r.text(),
+		State: sessions.SessionState(r.text()), Generation: r.text(), NativeID: r.text(), HadTurn: r.bool()}
+	r.json(&s.Asked)
+	r.json(&s.Settings)
+	r.json(&s.Evidence)
+	r.json(&s.Capability)
+	s.Lease, s.LeaseTerm, s.WorkspaceID, s.NodeID, s.Origin = r.text(), r.int(), r.text(), r.text(), r.text()
+	r.json(&s.Containment)
+	r.json(&s.Error)
+	r.json(&s.Usage)
+	s.FirstSeq, s.LastSeq, s.CreatedAt, s.UpdatedAt = r.int(), r.int(), r.time(), r.time()
+	return s
+}
+
+// InsertSession adds a session in the state it names (reserved when none). It fills N, the times and the defaults. An
+// id that was ever used, by whomever, is CodeKeyConflict.
+func (tx *Tx) InsertSession(s *Session) error {
+	if s.State == "" {
+		s.State = sessions.SessionReserved
+	}
+	if s.NodeID == "" {
+		s.NodeID = "local"
+	}
+	if s.Origin == "" {
+		s.Origin = "baton"
+	}
+	if s.CreatedAt.IsZero() {
+		s.CreatedAt = tx.now
+	}
+	s.UpdatedAt, s.FirstSeq, s.LastSeq = tx.now, 1, 0
+	if _, taken, err := tx.FindSession(s.ID); err != nil {
+		return err
+	} else if taken {
+		return sessions.Errorf(sessions.CodeKeyConflict, "session id %s was used before", s.ID).Do("leave session_id out, or take a new one")
+	}
+	j, err := encodeAll(s.Asked, s.Settings, s.Evidence, s.Capability, s.Containment, s.Error, s.Usage)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(`INSERT INTO sessions (id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked,
+		settings, evidence, capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, first_seq,
+		last_seq, created, updated) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		s.ID, s.Principal, s.Runner, s.Cwd, s.Title, s.State, s.Generation, s.NativeID, s.HadTurn, j[0], j[1], j[2], j[3],
+		s.Lease, s.LeaseTerm, s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], s.FirstSeq, s.LastSeq, s.CreatedAt, s.UpdatedAt)
+	if err != nil {
+		return err
+	}
+	s.N = tx.c.db.LastInsertRowID()
+	tx.Touch(s.ID)
+	return nil
+}
+
+// FindSession returns a session, deleted ones too, and whether there is one.
+func (tx *Tx) FindSession(id string) (s Session, found bool, err error) {
+	found, err = tx.one(func(r *row) { s = scanSession(r) }, "SELECT "+sessionColumns+" FROM sessions WHERE id = ?", id)
+	return s, found, err
+}
+
+// GetSession returns a session of the principal; another's, a deleted and a missing one alike are CodeNotFound. An
+// empty principal sees all (the host's own work).
+func (tx *Tx) GetSession(principal, id string) (Session, error) {
+	s, found, err := tx.FindSession(id)
+	if err != nil {
+		return Session{}, err
+	}
+	if !found || s.State == sessions.SessionDeleted || (principal != "" && s.Principal != principal) {
+		return Session{}, notFound("session", id)
+	}
+	return s, nil
+}
+
+// UpdateSession lets change alter a session. Its identity, state and event numbers stay what they are.
+func (tx *Tx) UpdateSession(id string, change func(*Session)) (Session, error) {
+	s, found, err := tx.FindSession(id)
+	if err != nil {
+		return Session{}, err
+	}
+	if !found {
+		return Session{}, notFound("session", id)
+	}
+	return s, tx.putSession(&s, s.State, change)
+}
+
+// MoveSession moves a session by the machine and returns its new state; changes are written along. A transition that
+// the machine does not have is a *sessions.ImpossibleError, and nothing changed.
+func (tx *Tx) MoveSession(id string, event sessions.SessionEvent, changes ...func(*Session)) (sessions.SessionState, error) {
+	s, found, err := tx.FindSession(id)
+	if err != nil {
+		return "", err
+	}
+	if !found {
+		return "", notFound("session", id)
+	}
+	next, err := sessions.NextSession(s.State, event)
+	if err != nil {
+		return s.State, tx.impossible(id, err)
+	}
+	return next, tx.putSession(&s, next, changes...)
+}
+
+func (tx *Tx) putSession(s *Session, state sessions.SessionState, changes ...func(*Session)) error {
+	was := *s
+	for _, change := range changes {
+		change(s)
+	}
+	s.N, s.ID, s.Principal, s.State, s.CreatedAt = was.N, was.ID, was.Principal, state, was.CreatedAt
+	s.FirstSeq, s.LastSeq, s.UpdatedAt = was.FirstSeq, was.LastSeq, tx.now
+	j, err := encodeAll(s.Asked, s.Settings, s.Evidence, s.Capability, s.Containment, s.Error, s.Usage)
+	if err != nil {
+		return err
+	}
+	tx.Touch(s.ID)
+	_, err = tx.exec(`UPDATE sessions SET runner=?, cwd=?, title=?, state=?, generation=?, native_id=?, had_turn=?, asked=?, settings=?,
+		evidence=?, capability=?, lease=?, lease_term=?, workspace_id=?, node_id=?, origin=?, containment=?, error=?, usage=?,
+		updated=? WHERE n = ?`,
+		s.Runner, s.Cwd, s.Title, s.State, s.Generation, s.NativeID, s.HadTurn, j[0], j[1], j[2], j[3], s.Lease, s.LeaseTerm,
+		s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], s.UpdatedAt, s.N)
+	return err
+}
+
+// LiveSessions returns, oldest first, every session that a starting host must look at: those that are reserved or have,
+// or are about to have, a bridge.
+func (tx *Tx) LiveSessions() ([]Session, error) {
+	return tx.sessions("WHERE state NOT IN ('closed', 'failed', 'deleted') ORDER BY n")
+}
+
+// ListSessions returns up to limit sessions in the order of their creation, after the one with N after (0: from the
+// start), and whether there are more.
+func (tx *Tx) ListSessions(f SessionFilter, after int64, limit int) ([]Session, bool, error) {
+	where, order := "WHERE n > ?", " ORDER BY n"
+	if f.Newest {
+		order = " ORDER BY n DESC"
+		if after > 0 {
+			where = "WHERE n < ?"
+		}
+	}
+	args := []any{after}
+	for _, c := range []struct{ column, value string }{
+		{"principal", f.Principal}, {"cwd", f.Cwd}, {"runner", f.Runner}, {"state", string(f.State)},
+	} {
+		if c.value != "" {
+			where += " AND " + c.column + " = ?"
+			args = append(args, c.value)
+		}
+	}
+	switch {
+	case f.State != "":
+	case f.All:
+		where += " AND state <> 'deleted'"
+	default:
+		where += " AND state NOT IN ('closed', 'failed', 'deleted')"
+	}
+	list, err := tx.sessions(where+order+" LIMIT ?", append(args, limit+1)...)
+	if err != nil || len(list) <= limit {
+		return list, false, err
+	}
+	return list[:limit], true, nil
+}
+
+func (tx *Tx) sessions(where string, args ...any) ([]Session, error) {
+	var list []Session
+	err := tx.query(func(r *row) error {
+		list = append(list, scanSession(r))
+		return nil
+	}, "SELECT "+sessionColumns+" FROM sessions "+where, args...)
+	return list, err
+}

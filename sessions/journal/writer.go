@@ -1,0 +1,227 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// job is one update on its way through the writer.
+type job struct {
+	fn      func(*Tx) error
+	err     error
+	touched map[string]struct{}
+	done    chan struct{}
+}
+
+// groupTime bounds how long a group goes on taking updates before it commits, so that slow ones do not hold up the
+// answers of all.
+const groupTime = 20 * time.Millisecond
+
+// Update runs fn on the writer's goroutine inside a transaction that it shares with whoever waits at the same time, and
+// returns nil only when the commit that holds it is durable. fn's error, or its panic (which comes back as an error
+// that wraps a *PanicError), undoes what this fn did and nothing else. A caller whose ctx ends before fn began is let
+// go, and fn never runs; afterwards the outcome is waited for. fn must not call the journal.
+func (j *Journal) Update(ctx context.Context, fn func(*Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	k := &job{fn: fn, done: make(chan struct{})}
+	select {
+	case j.jobs <- k: // from here on the writer runs it at once
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-j.stop:
+		return ErrClosed
+	}
+	<-k.done
+	return k.err
+}
+
+// write owns the writing connection until the journal is closed.
+func (j *Journal) write() {
+	defer close(j.stopped)
+	for {
+		select {
+		case <-j.stop:
+			return
+		case f := <-j.control:
+			f()
+		case k := <-j.jobs:
+			j.group(k)
+		}
+	}
+}
+
+// group runs first and whatever else waits as one transaction.
+func (j *Journal) group(first *job) {
+	group := []*job{first}
+	defer func() {
+		for _, k := range group {
+			close(k.done)
+		}
+	}()
+	if first.err = j.refusal(); first.err != nil {
+		return
+	}
+	if err := j.writer.db.Exec("BEGIN IMMEDIATE"); err != nil {
+		first.err = j.writeFailed("begin", err)
+		return
+	}
+	began := time.Now()
+	limit := j.o.MaxGroup
+	if j.damage() {
+		limit = 1 // SQLite undoes a whole transaction in which a page could not be read: let that be nobody else's
+	}
+	broken := j.run(first)
+	for broken == nil && len(group) < limit && time.Since(began) < groupTime {
+		k := j.next()
+		if k == nil {
+			break
+		}
+		group = append(group, k)
+		broken = j.run(k)
+	}
+	if broken == nil {
+		broken = j.writer.db.Exec("COMMIT")
+	}
+	if broken != nil {
+		if !j.writer.db.GetAutocommit() {
+			// An error here leaves the transaction to the closing of the connection; it is not committed either way.
+			_ = j.writer.db.Exec("ROLLBACK")
+		}
+		err := j.writeFailed("commit", broken)
+		for _, k := range group {
+			if k.err == nil {
+				k.err = err
+			}
+		}
+		return
+	}
+	if changed := changes(group); len(changed) > 0 && j.o.Committed != nil {
+		j.o.Committed(changed)
+	}
+	j.trimLog()
+}
+
+// next is an update that waits now, or nil.
+func (j *Journal) next() *job {
+	select {
+	case k := <-j.jobs:
+		return k
+	default:
+		return nil
+	}
+}
+
+func changes(group []*job) []string {
+	all := map[string]struct{}{}
+	for _, k := range group {
+		if k.err == nil {
+			for id := range k.touched {
+				all[id] = struct{}{}
+			}
+		}
+	}
+	ids := make([]string, 0, len(all))
+	for id := range all {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// run gives one update its savepoint. It returns an error when the whole transaction is lost: SQLite undoes it by
+// itself after some faults of the disk.
+func (j *Journal) run(k *job) error {
+	w := j.writer
+	if err := w.db.Exec("SAVEPOINT one"); err != nil {
+		return err
+	}
+	tx := &Tx{j: j, c: w, writable: true, now: j.o.Now().UTC(), touched: map[string]struct{}{}}
+	k.err = call(k.fn, tx)
+	tx.c = nil // a Tx that outlives its function must not reach the next one's transaction
+	switch {
+	case w.db.GetAutocommit():
+		if tx.fault == nil {
+			tx.fault = errors.New("the transaction ended under an update")
+		}
+		return tx.fault
+	case tx.fault != nil && stops(tx.fault):
+		return tx.fault
+	case tx.fault != nil: // also when fn kept it to itself
+		k.err = refuse(j.path, "update", tx.fault)
+		j.noteDamage(k.err)
+	}
+	if k.err != nil {
+		return w.db.Exec("ROLLBACK TO one; RELEASE one")
+	}
+	k.touched = tx.touched
+	return w.db.Exec("RELEASE one")
+}
+
+func call(fn func(*Tx) error, tx *Tx) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = sessions.Errorf(sessions.CodeInternal, "a journal update was undone: %w", &PanicError{v, debug.Stack()})
+		}
+	}()
+	return fn(tx)
+}
+
+// refusal is the answer to an update while the journal takes none.
+func (j *Journal) refusal() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failed
+}
+
+// damage tells whether some of the file is known to be unreadable.
+func (j *Journal) damage() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.degraded != nil
+}
+
+// writeFailed classes a failure of the writer and stops the journal when the file cannot be trusted any more.
+func (j *Journal) writeFailed(doing string, err error) error {
+	stop := stops(err)
+	err = refuse(j.path, doing, err)
+	if !stop {
+		j.noteDamage(err)
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed == nil {
+		j.failed = sessions.Errorf(sessions.AsError(err).Code, "journal %s takes no changes since an earlier fault: %w", j.path, err).
+			Do("the host opens it again and verifies it; `baton journal check` shows what is so")
+	}
+	if doing == "commit" {
+		// The log may hold it or not: known only once it is opened again.
+		return sessions.AsError(err).With("recorded", "unknown")
+	}
+	return err
+}
+
+// trimLog brings a long log into the database. Readers that hold it back are tried again when it has grown as much.
+func (j *Journal) trimLog() {
+	if j.writer.walPages < j.nextTrim {
+		return
+	}
+	n, moved, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	if err != nil && !errors.Is(err, sqlite3.BUSY) {
+		j.writeFailed("checkpoint", err)
+		return
+	}
+	j.nextTrim = checkpointPages
+	if moved < n {
+		j.nextTrim = n + checkpointPages
+	}
+}
