@@ -46,8 +46,8 @@ type API interface {
 
 // Guard may be given with any call on a session: what is named must hold, or nothing is done.
 type Guard struct {
-	LeaseID    string `json:"lease_id,omitempty" jsonschema:"refuse unless this lease still steers the session"`
-	Generation string `json:"generation,omitempty" jsonschema:"refuse unless this generation is the live one"`
+	LeaseID    string `json:"lease_id,omitempty" jsonschema:"only while this lease steers the session"`
+	Generation string `json:"generation,omitempty" jsonschema:"only while this generation is the live one"`
 }
 
 // RunnerListArgs asks for the runners.
@@ -185,7 +185,7 @@ type RespondArgs struct {
 	Answers   map[string][]string `json:"answers,omitempty" jsonschema:"answers by question id"`
 	Form      json.RawMessage     `json:"form,omitempty" jsonschema:"a JSON object, for an elicitation"`
 	Scope     string              `json:"scope,omitempty" jsonschema:"once (default) or session"`
-	Key       string              `json:"key,omitempty"`
+	Key       string              `json:"key,omitempty" jsonschema:"idempotency key"`
 	Guard
 }
 
@@ -199,7 +199,7 @@ type RespondResult struct {
 type CancelArgs struct {
 	SessionID string `json:"session_id"`
 	CommandID string `json:"command_id,omitempty" jsonschema:"default: the command that runs now"`
-	Key       string `json:"key,omitempty"`
+	Key       string `json:"key,omitempty" jsonschema:"idempotency key"`
 	Guard
 }
 
@@ -214,7 +214,7 @@ type CancelResult struct {
 type CloseArgs struct {
 	SessionID   string `json:"session_id"`
 	Delete      bool   `json:"delete,omitempty" jsonschema:"forget the session and its events for good"`
-	Key         string `json:"key,omitempty"`
+	Key         string `json:"key,omitempty" jsonschema:"idempotency key"`
 	WaitSeconds *int   `json:"wait_seconds,omitempty"`
 	Guard
 }
@@ -234,7 +234,7 @@ type ResumeArgs struct {
 	AcceptUnconfirmed  bool   `json:"accept_unconfirmed,omitempty" jsonschema:"start although the end of the old process is not proven"`
 	AcknowledgeUnknown bool   `json:"acknowledge_unknown,omitempty" jsonschema:"free the session from a command whose outcome is unknown"`
 	WaitSeconds        *int   `json:"wait_seconds,omitempty"`
-	Key                string `json:"key,omitempty"`
+	Key                string `json:"key,omitempty" jsonschema:"idempotency key"`
 	Guard
 }
 
@@ -251,7 +251,7 @@ type ListArgs struct {
 	State  SessionState `json:"state,omitempty"`
 	All    bool         `json:"all,omitempty" jsonschema:"closed and failed ones too"`
 	Limit  int          `json:"limit,omitempty"`
-	After  string       `json:"after,omitempty"`
+	After  string       `json:"after,omitempty" jsonschema:"cursor of the page before"`
 }
 
 // ListResult is the answer of List.

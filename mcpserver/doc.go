@@ -1,0 +1,17 @@
+// Package mcpserver is the MCP skin of Baton: it decodes a tool call, makes one sessions.API call and encodes the
+// result. It holds no truth and no state beyond the open connection, so that it may die at any moment.
+//
+// It promises, for every client on stdio:
+//   - every request with an id is answered exactly once under exactly that id, or was cancelled by the client;
+//   - no request waits for another one, whatever the other one does;
+//   - everything that belongs to a request (progress) is written before its answer, and nothing is dropped;
+//   - standard output carries one JSON-RPC message per line and nothing else;
+//   - the end of the connection ends waits, never the work that was started.
+//
+// It does not promise that requests start in the order in which they were written: a client that sends one without
+// waiting for the answer of the one before orders them by command ids and queues, not by position.
+//
+// github.com/mark3labs/mcp-go does the protocol: versions, capabilities, lists. The transport is Baton's own, because
+// that of mcp-go (v1.2.1) answers ids above 2^53 wrongly, runs two requests under one id, answers cancelled ones,
+// forgets a cancel that overtakes its request, and lets progress arrive after the answer.
+package mcpserver

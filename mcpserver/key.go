@@ -1,0 +1,55 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/batonmcp/baton/sessions"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// callMeta is what a client said about a call beside its arguments.
+type callMeta struct {
+	progressToken json.RawMessage // a string or a number as it was written; nil: no progress is wanted
+	toolUseID     string          // the client's own id of the call, the same when it repeats it (Claude Code 2.1)
+}
+
+type paramsKey struct{}
+
+// withParams keeps the params of a request as they were written: mcp-go decodes _meta into floats.
+func withParams(ctx context.Context, params json.RawMessage) context.Context {
+	return context.WithValue(ctx, paramsKey{}, params)
+}
+
+// metaOf reads the meta of a call, from its own text where the transport kept it.
+func metaOf(ctx context.Context, r mcp.CallToolRequest) callMeta {
+	raw, _ := ctx.Value(paramsKey{}).(json.RawMessage)
+	if raw == nil && r.Params.Meta != nil {
+		raw, _ = json.Marshal(map[string]any{"_meta": r.Params.Meta})
+	}
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	var m callMeta
+	if raw == nil || json.Unmarshal(raw, &p) != nil {
+		return m
+	}
+	if t := p.Meta["progressToken"]; validID(t) {
+		m.progressToken = t
+	}
+	_ = json.Unmarshal(p.Meta["claudecode/toolUseId"], &m.toolUseID)
+	return m
+}
+
+// key names a call that names no key itself. It is made before the first attempt, so that whatever happens to the
+// attempt, the call can be repeated without being done twice: from the client's own id of the call, which is the same
+// when the client repeats it, else a fresh one.
+func (m callMeta) key() string {
+	if m.toolUseID == "" {
+		return sessions.NewID()
+	}
+	if k := "call-" + m.toolUseID; sessions.CheckName("key", k) == nil {
+		return k
+	}
+	return sessions.DerivedID("call", "", m.toolUseID)
+}

@@ -1,0 +1,86 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/batonmcp/baton/sessions"
+	"github.com/mark3labs/mcp-go/server"
+	"github.com/rs/zerolog"
+)
+
+// Options of a Server. The zero value of each is legal.
+type Options struct {
+	// Caller makes every call. An empty Principal is sessions.DefaultPrincipal; an empty Client is what the client calls
+	// itself.
+	Caller sessions.Caller
+	// Version is reported to clients; "" is "dev".
+	Version string
+	// Logger takes what happens to connections, never what they carry. nil: nothing is logged.
+	Logger *zerolog.Logger
+}
+
+// Server offers a sessions.API to MCP clients.
+type Server struct {
+	api     sessions.API
+	who     sessions.Caller
+	log     zerolog.Logger
+	mcp     *server.MCPServer
+	maxLine int
+}
+
+// instructions reach the assistant with the first message; hosts cut them at 2 KB.
+const instructions = `Baton runs the coding agents of this machine (Codex, Cursor, any ACP agent) as sessions that outlive this conversation, and reports truthfully what became of every command.
+
+The loop:
+1. runner_list: which agents are installed and logged in, with their models.
+2. session_create {runner, cwd}: a session; its model and sandbox are confirmed before it is idle.
+3. session_send {session_id, text, command_id}: starts a turn and returns at once.
+4. session_wait {session_ids, after}: returns when a turn ends or the agent asks, with the final text and a cursor. timed_out: call it again with that cursor as after.
+5. needs_input: read requests, then session_respond {session_id, request_id, decision | option_id | answers}, and wait again.
+6. session_read for details; session_cancel to interrupt a turn; session_close at the end; session_resume to go on later.
+
+Rules:
+- Every call returns within seconds; the work goes on without you. A wait that ends early says nothing about the work.
+- Not sure whether a call arrived? Repeat it with the same command_id, key or session_id: it is never done twice. A new id means new work.
+- A command in state unknown may have run. It is never repeated by itself: look with session_read, then decide with your user.
+- approve allows one operation. Do not approve what your user has not allowed.
+- An error says what was asked, what is so and what to do (error.code, message, action).
+Several sessions run side by side: start them all, then session_wait with all their ids.`
+
+// New makes a server. It panics when the tool table cannot be encoded, which a test rules out.
+func New(api sessions.API, o Options) *Server {
+	s := &Server{api: api, who: o.Caller, log: zerolog.Nop(), maxLine: MaxLine}
+	if s.who.Principal == "" {
+		s.who.Principal = sessions.DefaultPrincipal
+	}
+	if o.Logger != nil {
+		s.log = *o.Logger
+	}
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	s.mcp = server.NewMCPServer("baton", o.Version, server.WithTitle("Baton"), server.WithToolCapabilities(false),
+		server.WithResourceCapabilities(false, false), server.WithInstructions(instructions))
+	all := tools()
+	for i := range all {
+		d, err := all[i].describe()
+		if err != nil {
+			panic(err)
+		}
+		s.mcp.AddTool(d, s.handle(&all[i]))
+	}
+	s.addResources(all)
+	return s
+}
+
+// caller is who makes a call, with the client's own name for itself.
+func (s *Server) caller(ctx context.Context) sessions.Caller {
+	who := s.who
+	if c, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok && who.Client == "" {
+		who.Client = c.GetClientInfo().Name
+		if v := c.GetClientInfo().Version; v != "" {
+			who.Client += " " + v
+		}
+	}
+	return who
+}
