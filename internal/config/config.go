@@ -61,6 +61,14 @@ type Duration time.Duration
 // Never is the idle_exit of a host that stays for good.
 const Never = Duration(-1)
 
+// Idle is how long a host without a live session stays; negative: for good.
+func (h Host) Idle() time.Duration {
+	if h.IdleExit == 0 {
+		return DefaultIdleExit
+	}
+	return time.Duration(h.IdleExit)
+}
+
 // UnmarshalText reads a duration that is positive, or "never".
 func (d *Duration) UnmarshalText(text []byte) error {
 	if string(text) == "never" {
