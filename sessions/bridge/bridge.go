@@ -1,0 +1,241 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/batonmcp/baton/internal/wire"
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Adapter makes the two things that a bridge needs of a protocol.
+type Adapter struct {
+	New   func(c *wire.Conn, sink sessions.Sink, s Spec, log *zerolog.Logger) sessions.Agent
+	Probe func(ctx context.Context, c *wire.Conn, s Spec, log *zerolog.Logger) (sessions.Probe, error)
+}
+
+// Options is what a bridge is made of. Adapters is by protocol name.
+type Options struct {
+	Version    string
+	Adapters   map[string]Adapter
+	Listener   net.Listener
+	Spill      *os.File // nil: unacknowledged frames of a bridge that ends without a host are lost
+	Inside     sandbox.Inside
+	Reaper     *sandbox.Reaper
+	Log        zerolog.Logger
+	SpoolBytes int // 0: 8 MiB
+}
+
+// firstHost is how long a bridge waits for its first host, and lastAck how long it lets the host take its last frames.
+const (
+	firstHost   = 60 * time.Second
+	lastAck     = 60 * time.Second
+	lastAckGone = 2 * time.Second
+	orphanGrace = 15 * time.Minute
+)
+
+var (
+	errClosing = errors.New("the session is being closed")
+	errOrphan  = errors.New("no host came back")
+)
+
+// Bridge owns one agent. Its worker goroutine takes the inputs in order; the agent's events come through the recorder.
+type Bridge struct {
+	o        Options
+	spool    *spool
+	rec      *recorder
+	wg       sync.WaitGroup
+	ended    chan struct{} // closed when the bridge is about to return
+	stopping struct {      // ends what the worker waits for
+		ctx    context.Context
+		cancel context.CancelCauseFunc
+	}
+
+	mu         sync.Mutex
+	changed    *sync.Cond
+	generation string
+	epoch      int64
+	conn       *hostConn
+	lastIn     uint64
+	inbox      []Frame
+	closed     bool // no further input
+	orphan     orphanTimer
+	grace      time.Duration
+	turns      map[string]*turn
+	agent      *agentProcess
+	stop       sync.Once
+}
+
+// orphanTimer fires when no host came back in time.
+type orphanTimer struct {
+	timer *time.Timer
+}
+
+func (t *orphanTimer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
+}
+
+// Run serves until the agent and the bridge's work are over.
+func Run(o Options) error {
+	if o.SpoolBytes == 0 {
+		o.SpoolBytes = 8 << 20
+	}
+	b := &Bridge{o: o, spool: newSpool(o.SpoolBytes), ended: make(chan struct{}), turns: map[string]*turn{}, grace: firstHost}
+	b.changed = sync.NewCond(&b.mu)
+	b.stopping.ctx, b.stopping.cancel = context.WithCancelCause(context.Background())
+	b.rec = newRecorder(func(e sessions.Event) { b.put(OutEvent, e) })
+	b.mu.Lock()
+	b.armOrphanLocked()
+	b.mu.Unlock()
+	b.wg.Go(b.accept)
+	b.wg.Go(b.send)
+	b.wg.Go(b.work)
+	<-b.ended
+	b.o.Listener.Close()
+	b.spool.close()
+	b.mu.Lock()
+	b.closed = true
+	b.orphan.stop()
+	b.changed.Broadcast()
+	b.mu.Unlock()
+	b.wg.Wait()
+	return nil
+}
+
+// put numbers and keeps one out frame; it blocks while the spool is full.
+func (b *Bridge) put(kind Kind, body any) {
+	var failed error
+	b.spool.put(func(n uint64) []byte {
+		line, err := frameOf(typeOut, n, kind, body)
+		if err != nil { // something an agent sent cannot be encoded: say so in its place
+			failed = err
+			line, _ = frameOf(typeOut, n, OutEvent, sessions.Event{Kind: sessions.EventError, At: time.Now().UTC(), Code: sessions.CodeInternal, Text: err.Error()})
+		}
+		return line
+	})
+	if failed != nil {
+		b.o.Log.Error().Err(failed).Str("kind", string(kind)).Msg("frame replaced")
+	}
+}
+
+// armOrphanLocked starts the grace, when there is no host and no running turn.
+func (b *Bridge) armOrphanLocked() {
+	b.orphan.stop()
+	if b.conn != nil || len(b.turns) > 0 || b.closed {
+		return
+	}
+	b.orphan.timer = time.AfterFunc(b.grace, func() {
+		b.mu.Lock()
+		alone := b.conn == nil && len(b.turns) == 0
+		b.mu.Unlock()
+		if alone {
+			b.shutdown(errOrphan, false)
+		}
+	})
+}
+
+// work takes the inputs in their order.
+func (b *Bridge) work() {
+	for {
+		b.mu.Lock()
+		for len(b.inbox) == 0 && !b.closed {
+			b.changed.Wait()
+		}
+		if len(b.inbox) == 0 {
+			b.mu.Unlock()
+			return
+		}
+		f := b.inbox[0]
+		b.inbox = b.inbox[1:]
+		b.mu.Unlock()
+		b.take(f)
+	}
+}
+
+func (b *Bridge) take(f Frame) {
+	switch f.Kind {
+	case InOpen, InProbe:
+		var s Spec
+		if err := json.Unmarshal(f.Body, &s); err != nil {
+			b.fail(sessions.Errorf(sessions.CodeInternal, "the launch could not be read: %w", err))
+			return
+		}
+		if f.Kind == InProbe {
+			b.probe(s)
+		} else {
+			b.open(s)
+		}
+	case InPrompt:
+		var in PromptInput
+		b.input(f, &in, func() (string, error) { return in.CommandID, b.prompt(in) })
+	case InAnswer:
+		var in sessions.Answer
+		b.input(f, &in, func() (string, error) { return in.Handle, b.answer(in) })
+	case InCancel:
+		var in CancelInput
+		b.input(f, &in, func() (string, error) { return in.Command, b.cancel(in) })
+	case InClose:
+		b.wg.Go(func() { b.shutdown(errClosing, true) })
+	default:
+		b.put(OutInput, InputResult{N: f.N, Kind: f.Kind, State: InputRefused,
+			Error: sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) does not know input %q", b.o.Version, f.Kind)})
+	}
+}
+
+// input decodes and does one input, and reports what became of it.
+func (b *Bridge) input(f Frame, into any, do func() (ref string, err error)) {
+	res := InputResult{N: f.N, Kind: f.Kind, State: InputWritten}
+	err := json.Unmarshal(f.Body, into)
+	if err != nil {
+		err = sessions.Errorf(sessions.CodeInternal, "input %d could not be read: %w", f.N, errors.Join(err, sessions.ErrNotWritten))
+	} else {
+		res.Ref, err = do()
+	}
+	if err != nil {
+		res.Error, res.State = sessions.AsError(err), InputBroken
+		if errors.Is(err, sessions.ErrNotWritten) {
+			res.State = InputRefused
+		}
+	}
+	b.put(OutInput, res)
+}
+
+var errNoAgent = sessions.Errorf(sessions.CodeNotRunning, "the agent of this generation is not running: %w", sessions.ErrNotWritten)
+
+func (b *Bridge) answer(a sessions.Answer) error {
+	p := b.running()
+	if p == nil {
+		return errNoAgent
+	}
+	b.rec.Flush()
+	return p.agent.Answer(b.stopping.ctx, a)
+}
+
+// running returns the opened agent, nil before and after.
+func (b *Bridge) running() *agentProcess {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.agent == nil || !b.agent.opened || b.closed {
+		return nil
+	}
+	return b.agent
+}
+
+// fail reports that nothing could be opened, and ends the bridge.
+func (b *Bridge) fail(e *sessions.Error) {
+	b.rec.Flush()
+	b.put(OutFailed, Failure{Error: e})
+	b.wg.Go(func() { b.shutdown(fmt.Errorf("open failed: %w", e), false) })
+}

@@ -1,0 +1,191 @@
+package bridge
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Protocol is the version of the frames. A bridge serves a host of a newer version as long as the number is the same.
+const Protocol = 1
+
+// MaxFrame bounds one frame in bytes; an agent's line is at most 64 MiB, and an event carries it at most twice.
+const MaxFrame = 160 << 20
+
+// Frame types. A host sends attach first, then in and ack; a bridge sends hello or refuse first, then got and out.
+const (
+	typeAttach = "attach"
+	typeHello  = "hello"
+	typeRefuse = "refuse"
+	typeIn     = "in"
+	typeGot    = "got" // not numbered: input N was received
+	typeOut    = "out"
+	typeAck    = "ack" // out frames up to N are durable
+)
+
+// Kind is what an in or out frame carries.
+type Kind string
+
+// Inputs, in the order of their numbers. Open or Probe is always number 1.
+const (
+	InOpen   Kind = "open"   // Spec
+	InProbe  Kind = "probe"  // Spec
+	InPrompt Kind = "prompt" // PromptInput
+	InAnswer Kind = "answer" // sessions.Answer
+	InCancel Kind = "cancel" // CancelInput
+	InClose  Kind = "close"  // CloseInput
+)
+
+// Outputs.
+const (
+	OutEvent   Kind = "event"       // sessions.Event
+	OutInput   Kind = "input"       // InputResult
+	OutOpened  Kind = "opened"      // sessions.Opened
+	OutFailed  Kind = "open_failed" // Failure
+	OutProbed  Kind = "probed"      // sessions.Probe
+	OutExited  Kind = "exited"      // Exit: the agent is gone
+	OutStopped Kind = "stopped"     // Stopped: the last frame of a bridge
+)
+
+// Frame is one line of the protocol, in either direction.
+type Frame struct {
+	Type    string          `json:"t"`
+	N       uint64          `json:"n,omitempty"`
+	Channel int             `json:"ch,omitempty"` // 0: the session; more streams may follow
+	Kind    Kind            `json:"k,omitempty"`
+	Body    json.RawMessage `json:"b,omitempty"`
+}
+
+// Attach is the body of a host's first frame.
+type Attach struct {
+	Protocol   int    `json:"protocol"`
+	Version    string `json:"version"`
+	Generation string `json:"generation"`
+	Epoch      int64  `json:"epoch"` // of the host; a connection of an older host is fenced by a newer one
+	After      uint64 `json:"after"` // the last out frame that is durable
+}
+
+// Hello is the body of a bridge's first frame.
+type Hello struct {
+	Protocol    int    `json:"protocol"`
+	Version     string `json:"version"`
+	Generation  string `json:"generation"`
+	Epoch       int64  `json:"epoch"`
+	LastIn      uint64 `json:"last_in"`   // the last input received
+	FirstOut    uint64 `json:"first_out"` // the first frame still kept
+	LastOut     uint64 `json:"last_out"`
+	Inputs      []Kind `json:"inputs"` // what it understands
+	Containment string `json:"containment"`
+}
+
+// Spec starts the agent. It crosses the socket and nothing else: its environment is in no argv, file or log.
+type Spec struct {
+	Protocol         string              `json:"protocol"` // app-server, acp
+	Argv             []string            `json:"argv"`
+	Dir              string              `json:"dir"`
+	Env              []string            `json:"env"`
+	Open             sessions.OpenParams `json:"open"`
+	HandshakeSeconds int                 `json:"handshake_seconds"`
+	StopSeconds      int                 `json:"stop_seconds,omitempty"`   // grace after stdin EOF, then SIGTERM; 0: 6
+	OrphanSeconds    int                 `json:"orphan_seconds,omitempty"` // life without a host after the turn; 0: 900
+}
+
+// PromptInput is one command for the agent.
+type PromptInput struct {
+	sessions.Prompt
+	DeadlineSeconds int `json:"deadline_seconds,omitempty"`
+}
+
+// CancelInput names the command to cancel.
+type CancelInput struct {
+	Command string `json:"command"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// CloseInput ends the agent and the bridge.
+type CloseInput struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// InputState is what became of an input.
+type InputState string
+
+const (
+	InputWritten InputState = "written"
+	InputRefused InputState = "refused" // no byte left
+	InputBroken  InputState = "broken"  // bytes may have left
+)
+
+// InputResult reports an input's fate.
+type InputResult struct {
+	N     uint64          `json:"n"`
+	Kind  Kind            `json:"kind"`
+	Ref   string          `json:"ref,omitempty"` // command id or request handle
+	State InputState      `json:"state"`
+	Error *sessions.Error `json:"error,omitempty"`
+}
+
+// Failure is why an open or a probe did not succeed.
+type Failure struct {
+	Error *sessions.Error `json:"error"`
+}
+
+// Exit is how the agent ended.
+type Exit struct {
+	Code    int      `json:"code"`
+	Signal  string   `json:"signal,omitempty"`
+	Reason  string   `json:"reason"`            // one sentence
+	Stderr  string   `json:"stderr,omitempty"`  // its last lines
+	Running []string `json:"running,omitempty"` // commands without an end
+	Asked   bool     `json:"asked,omitempty"`   // the bridge was stopping it
+}
+
+// Stopped says that the bridge is about to end.
+type Stopped struct {
+	Empty bool   `json:"empty"` // the namespace held no other process any more
+	Why   string `json:"why"`
+}
+
+func frameOf(typ string, n uint64, kind Kind, body any) ([]byte, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", typ, kind, err)
+	}
+	line, err := json.Marshal(Frame{Type: typ, N: n, Kind: kind, Body: raw})
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", typ, kind, err)
+	}
+	return append(line, '\n'), nil
+}
+
+var errFrameTooLong = fmt.Errorf("frame over %d bytes", MaxFrame)
+
+// readFrame reads one line. An unreadable line ends the connection: both ends are ours.
+func readFrame(r *bufio.Reader) (Frame, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			if errors.Is(err, io.EOF) && len(line) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return Frame{}, err
+		}
+		if len(line) > MaxFrame {
+			return Frame{}, errFrameTooLong
+		}
+	}
+	var f Frame
+	if err := json.Unmarshal(line, &f); err != nil {
+		return Frame{}, fmt.Errorf("decode frame: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,81 @@
+package bridge
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Link is the host's side of one connection to a bridge. Recv belongs to one goroutine, Send and Ack to another.
+type Link struct {
+	conn  net.Conn
+	r     *bufio.Reader
+	Hello Hello
+
+	mu sync.Mutex
+}
+
+// NewLink greets the bridge behind conn. A bridge of another protocol, or one that a newer host holds, is refused with
+// what it is.
+func NewLink(conn net.Conn, a Attach) (*Link, error) {
+	a.Protocol = Protocol
+	l := &Link{conn: conn, r: bufio.NewReaderSize(conn, 256<<10)}
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return nil, fmt.Errorf("greet bridge: %w", err)
+	}
+	if err := l.write(typeAttach, 0, "", a); err != nil {
+		return nil, fmt.Errorf("greet bridge: %w", err)
+	}
+	f, err := readFrame(l.r)
+	if err != nil {
+		return nil, fmt.Errorf("greet bridge: %w", err)
+	}
+	if f.Type == typeRefuse {
+		var e sessions.Error
+		if err := json.Unmarshal(f.Body, &e); err != nil {
+			return nil, fmt.Errorf("greet bridge: %w", err)
+		}
+		return nil, &e
+	}
+	if f.Type != typeHello {
+		return nil, fmt.Errorf("greet bridge: got %q instead of a hello", f.Type)
+	}
+	if err := json.Unmarshal(f.Body, &l.Hello); err != nil {
+		return nil, fmt.Errorf("greet bridge: %w", err)
+	}
+	return l, conn.SetDeadline(time.Time{})
+}
+
+// Recv returns the next out or got frame.
+func (l *Link) Recv() (Frame, error) { return readFrame(l.r) }
+
+// IsOut tells whether the frame is numbered and must be acknowledged.
+func (f Frame) IsOut() bool { return f.Type == typeOut }
+
+// Buffered tells whether Recv would return at once.
+func (l *Link) Buffered() bool { return l.r.Buffered() > 0 }
+
+// Send gives input n to the bridge. An error means that it may or may not have arrived; the next hello tells.
+func (l *Link) Send(n uint64, kind Kind, body any) error { return l.write(typeIn, n, kind, body) }
+
+// Ack says that the frames up to n are durable.
+func (l *Link) Ack(n uint64) error { return l.write(typeAck, n, "", nil) }
+
+func (l *Link) write(typ string, n uint64, kind Kind, body any) error {
+	line, err := frameOf(typ, n, kind, body)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err = l.conn.Write(line)
+	return err
+}
+
+// Close ends the connection; the bridge lives on.
+func (l *Link) Close() error { return l.conn.Close() }

@@ -1,0 +1,263 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/batonmcp/baton/internal/wire"
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
+)
+
+// agentProcess is the agent: its process, its link and its adapter.
+type agentProcess struct {
+	spec   Spec
+	child  *sandbox.Child
+	conn   *wire.Conn
+	agent  sessions.Agent // nil for a probe
+	stderr *tail
+	opened bool
+}
+
+// start runs the agent's program with pipes of ours.
+func (b *Bridge) start(s Spec) (*agentProcess, error) {
+	var files []*os.File
+	closeAll := func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll()
+			return nil, sessions.Errorf(sessions.CodeInternal, "no pipe for the agent: %w", err)
+		}
+		files = append(files, r, w)
+	}
+	inR, inW, outR, outW, errR, errW := files[0], files[1], files[2], files[3], files[4], files[5]
+	child, err := b.o.Reaper.Spawn(sandbox.Spawn{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Stdin: inR, Stdout: outW, Stderr: errW})
+	if err != nil {
+		closeAll()
+		e := sessions.Errorf(sessions.CodeRunnerMissing, "%s could not be started: %w", s.Argv[0], err)
+		return nil, e.Do("install the agent, or name its executable in BATON_RUNNER_%s", strings.ToUpper(s.Open.Runner))
+	}
+	inR.Close()
+	outW.Close()
+	errW.Close()
+	p := &agentProcess{spec: s, child: child, stderr: &tail{max: 8 << 10}}
+	p.conn = wire.New(outR, inW, wire.Options{Generation: s.Open.Generation})
+	b.wg.Go(func() {
+		defer errR.Close()
+		io.Copy(p.stderr, errR)
+	})
+	b.wg.Go(func() { // a grandchild that holds stderr must not hold the bridge
+		<-b.ended
+		errR.Close()
+	})
+	return p, nil
+}
+
+// open starts the agent and lets its adapter do the handshake.
+func (b *Bridge) open(s Spec) {
+	b.mu.Lock()
+	b.grace = orphanGrace
+	if s.OrphanSeconds > 0 {
+		b.grace = time.Duration(s.OrphanSeconds) * time.Second
+	}
+	b.mu.Unlock()
+	adapter, ok := b.o.Adapters[s.Protocol]
+	if !ok {
+		b.fail(sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) has no adapter for protocol %q", b.o.Version, s.Protocol))
+		return
+	}
+	p, err := b.start(s)
+	if err != nil {
+		b.fail(sessions.AsError(err))
+		return
+	}
+	p.agent = adapter.New(p.conn, b, s, &b.o.Log)
+	b.mu.Lock()
+	b.agent = p
+	b.mu.Unlock()
+	b.wg.Go(func() { b.watch(p) })
+	handshake := time.Duration(s.HandshakeSeconds) * time.Second
+	ctx, cancel := context.WithTimeout(b.stopping.ctx, handshake)
+	defer cancel()
+	opened, err := p.agent.Open(ctx, s.Open)
+	if err != nil {
+		b.fail(p.explain(ctx, err, handshake))
+		return
+	}
+	b.rec.Flush()
+	b.mu.Lock()
+	p.opened = true
+	b.mu.Unlock()
+	b.put(OutOpened, opened)
+}
+
+// probe asks an agent about itself, without a session, and ends the bridge.
+func (b *Bridge) probe(s Spec) {
+	adapter, ok := b.o.Adapters[s.Protocol]
+	if !ok {
+		b.fail(sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) has no adapter for protocol %q", b.o.Version, s.Protocol))
+		return
+	}
+	p, err := b.start(s)
+	if err != nil {
+		b.fail(sessions.AsError(err))
+		return
+	}
+	b.mu.Lock()
+	b.agent = p
+	b.mu.Unlock()
+	limit := time.Duration(s.HandshakeSeconds) * time.Second
+	ctx, cancel := context.WithTimeout(b.stopping.ctx, limit)
+	defer cancel()
+	res, err := adapter.Probe(ctx, p.conn, s, &b.o.Log)
+	if err != nil {
+		b.fail(p.explain(ctx, err, limit))
+		return
+	}
+	b.put(OutProbed, res)
+	b.wg.Go(func() { b.shutdown(errClosing, true) })
+}
+
+// explain says why an open failed: an agent that ended is named as such, with its last words, unless its adapter knew
+// better.
+func (p *agentProcess) explain(ctx context.Context, err error, limit time.Duration) *sessions.Error {
+	e := sessions.AsError(err)
+	if errors.Is(context.Cause(ctx), errClosing) {
+		return sessions.Errorf(sessions.CodeFenced, "the session was closed while it was starting")
+	}
+	switch e.Code {
+	case sessions.CodeInternal, sessions.CodeAgentProtocol, sessions.CodeAgentExited, sessions.CodeTimeout, sessions.CodeNotRunning:
+	default:
+		return e
+	}
+	select {
+	case <-p.child.Done():
+	case <-p.conn.Done():
+		select {
+		case <-p.child.Done():
+		case <-time.After(time.Second):
+		}
+	default:
+	}
+	select {
+	case <-p.child.Done():
+		said := p.stderr.String()
+		e := sessions.Errorf(sessions.CodeAgentExited, "%s ended during its handshake: %s", p.spec.Argv[0], p.ending())
+		if said != "" {
+			e = e.With("stderr", said)
+			e.Message += "; it said: " + lastLine(said)
+		}
+		return e.Do("run it by hand in a terminal to see what it needs, then create or resume again")
+	default:
+	}
+	if ctx.Err() != nil {
+		return sessions.Errorf(sessions.CodeTimeout, "%s did not finish its handshake within %s: %w", p.spec.Argv[0], limit, err).
+			Do("check that it is installed whole and logged in, then create or resume again").With("stderr", p.stderr.String())
+	}
+	return e
+}
+
+func (p *agentProcess) ending() string {
+	code, sig := p.child.Status()
+	if sig != "" {
+		return "killed by " + sig
+	}
+	return fmt.Sprintf("exit status %d", code)
+}
+
+// watch waits for the end of the agent or of its link, whichever comes first, and ends the bridge.
+func (b *Bridge) watch(p *agentProcess) {
+	why := ""
+	select {
+	case <-p.child.Done():
+		select { // what it had said is still in the pipe
+		case <-p.agent.Done():
+		case <-time.After(2 * time.Second): // somebody it started holds the pipe
+			p.conn.Close()
+			<-p.agent.Done()
+		}
+		why = "the agent ended: " + p.ending()
+	case <-p.agent.Done():
+		select {
+		case <-p.child.Done():
+			why = "the agent ended: " + p.ending()
+		case <-time.After(time.Second):
+			why = "the link to the agent ended"
+			if err := p.agent.Err(); err != nil && !errors.Is(err, io.EOF) {
+				why += ": " + err.Error()
+			}
+		}
+	}
+	b.shutdown(errors.New(why), false)
+}
+
+// end stops the agent: its protocol's close, end of input, SIGTERM, and leaves the kill to the caller.
+func (p *agentProcess) end() {
+	grace := 6 * time.Second
+	if p.spec.StopSeconds > 0 {
+		grace = time.Duration(p.spec.StopSeconds) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	if p.agent != nil {
+		p.agent.Close(ctx) // an agent that cannot be asked gets the signals
+	} else {
+		p.conn.CloseInput()
+	}
+	select {
+	case <-p.child.Done():
+		return
+	case <-ctx.Done():
+	}
+	p.child.Signal(syscall.SIGTERM)
+	select {
+	case <-p.child.Done():
+	case <-time.After(2 * time.Second):
+	}
+}
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	max int
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if over := len(t.buf) - t.max; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(strings.TrimSpace(string(t.buf)), "\uFFFD")
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	if i := strings.LastIndexByte(s, '\n'); i >= 0 {
+		s = s[i+1:]
+	}
+	if len(s) > 300 {
+		s = strings.ToValidUTF8(s[:300], "")
+	}
+	return s
+}

@@ -1,0 +1,213 @@
+package bridge
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// hostConn is one connection of a host.
+type hostConn struct {
+	net.Conn
+	wmu  sync.Mutex
+	sent uint64 // owned by the sender
+}
+
+func (c *hostConn) write(b []byte) error {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	_, err := c.Write(b)
+	return err
+}
+
+// accept takes host connections until the listener is closed.
+func (b *Bridge) accept() {
+	for {
+		conn, err := b.o.Listener.Accept()
+		if err != nil {
+			return
+		}
+		b.wg.Go(func() { b.serve(&hostConn{Conn: conn}) })
+	}
+}
+
+// serve greets one host and reads its frames until the connection ends.
+func (b *Bridge) serve(c *hostConn) {
+	defer c.Close()
+	stop := closeAfter(b.ended, c)
+	defer stop()
+	r := bufio.NewReaderSize(c, 64<<10)
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return
+	}
+	f, err := readFrame(r)
+	if err != nil || f.Type != typeAttach {
+		return
+	}
+	var a Attach
+	if err := json.Unmarshal(f.Body, &a); err != nil {
+		return
+	}
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		return
+	}
+	if e := b.adopt(c, a); e != nil {
+		if line, err := frameOf(typeRefuse, 0, "", e); err == nil {
+			c.write(line)
+		}
+		return
+	}
+	defer b.lose(c)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			return
+		}
+		if !b.holds(c) {
+			return // fenced: a newer host is attached
+		}
+		switch f.Type {
+		case typeAck:
+			b.spool.ack(f.N)
+		case typeIn:
+			if b.receive(f) {
+				if line, err := frameOf(typeGot, f.N, f.Kind, nil); err == nil && c.write(line) != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// adopt makes c the one connection, after the hello is written. A refusal is returned and changes nothing.
+func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case a.Protocol != Protocol:
+		return sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) speaks bridge protocol %d, the host asked for %d", b.o.Version, Protocol, a.Protocol).
+			Do("close the session with the version that made it, then resume it")
+	case a.Generation != b.generation && b.generation != "":
+		return sessions.Errorf(sessions.CodeStaleGeneration, "this bridge serves generation %s, not %s", b.generation, a.Generation)
+	case a.Epoch < b.epoch:
+		return sessions.Errorf(sessions.CodeFenced, "a newer host (epoch %d) holds this bridge, this one is %d", b.epoch, a.Epoch)
+	}
+	b.generation, b.epoch = a.Generation, a.Epoch
+	b.spool.ack(a.After)
+	first, last := b.spool.bounds()
+	hello := Hello{Protocol: Protocol, Version: b.o.Version, Generation: b.generation, Epoch: b.epoch, LastIn: b.lastIn,
+		FirstOut: first, LastOut: last, Containment: string(b.o.Inside.Rung),
+		Inputs: []Kind{InOpen, InProbe, InPrompt, InAnswer, InCancel, InClose}}
+	line, err := frameOf(typeHello, 0, "", hello)
+	if err != nil {
+		return sessions.AsError(err)
+	}
+	if old := b.conn; old != nil {
+		old.Close()
+	}
+	if err := c.write(line); err != nil {
+		b.conn = nil
+		return sessions.AsError(fmt.Errorf("write hello: %w", err))
+	}
+	c.sent = max(a.After, first-1)
+	b.conn = c
+	b.orphan.stop()
+	b.changed.Broadcast()
+	b.spool.wake()
+	return nil
+}
+
+func (b *Bridge) holds(c *hostConn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.conn == c
+}
+
+// lose forgets a connection that ended; without a host the grace begins.
+func (b *Bridge) lose(c *hostConn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.conn != c {
+		return
+	}
+	b.conn = nil
+	b.changed.Broadcast()
+	b.spool.wake()
+	b.armOrphanLocked()
+}
+
+// send writes the spool to whichever host is attached, from what it has.
+func (b *Bridge) send() {
+	for {
+		b.mu.Lock()
+		for b.conn == nil && !b.closed {
+			b.changed.Wait()
+		}
+		c := b.conn
+		closed := b.closed
+		b.mu.Unlock()
+		if closed {
+			return
+		}
+		batch := b.spool.next(c.sent, func() bool { return !b.holds(c) })
+		if batch == nil {
+			if b.isClosed() {
+				return
+			}
+			continue
+		}
+		bufs := net.Buffers(batch)
+		n := uint64(len(batch))
+		c.wmu.Lock()
+		_, err := bufs.WriteTo(c.Conn)
+		c.wmu.Unlock()
+		if err != nil {
+			c.Close() // its reader ends too and loses it
+			b.lose(c)
+			continue
+		}
+		c.sent += n
+	}
+}
+
+func (b *Bridge) isClosed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
+// receive queues an input once; a number that was seen before, or that skips one, is not taken.
+func (b *Bridge) receive(f Frame) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f.N != b.lastIn+1 || b.closed {
+		return false
+	}
+	b.lastIn = f.N
+	b.inbox = append(b.inbox, f)
+	b.changed.Broadcast()
+	if f.Kind == InClose {
+		b.stopping.cancel(errClosing) // a handshake under way ends at once
+	}
+	return true
+}
+
+// closeAfter closes c when done is closed, unless the returned stop is called first.
+func closeAfter(done <-chan struct{}, c net.Conn) (stop func()) {
+	quit := make(chan struct{})
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		select {
+		case <-done:
+			c.Close()
+		case <-quit:
+		}
+	}()
+	return func() { close(quit); <-finished }
+}

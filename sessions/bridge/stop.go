@@ -1,0 +1,119 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// shutdown ends the agent, everything it started, and the bridge. It runs once; asked tells that somebody wanted it.
+func (b *Bridge) shutdown(why error, asked bool) {
+	b.stop.Do(func() {
+		b.spool.lift()
+		b.cancelRunning(asked)
+		b.stopping.cancel(why)
+		b.mu.Lock()
+		p := b.agent
+		b.mu.Unlock()
+		exit := Exit{Reason: why.Error(), Asked: asked || errors.Is(why, errOrphan)}
+		if p != nil {
+			select {
+			case <-p.child.Done():
+			default:
+				p.end()
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		empty := b.o.Reaper.KillAll(ctx)
+		cancel()
+		if p != nil {
+			p.conn.Close()
+			if p.agent != nil {
+				<-p.agent.Done()
+			}
+			select {
+			case <-p.child.Done():
+				exit.Code, exit.Signal = p.child.Status()
+			case <-time.After(2 * time.Second):
+			}
+			exit.Stderr = p.stderr.String()
+		}
+		b.rec.Flush()
+		b.mu.Lock()
+		for id, t := range b.turns {
+			if t.deadline != nil {
+				t.deadline.Stop()
+			}
+			exit.Running = append(exit.Running, id)
+		}
+		b.mu.Unlock()
+		if p != nil {
+			b.put(OutExited, exit)
+		}
+		b.put(OutStopped, Stopped{Empty: empty, Why: why.Error()})
+		b.handOver()
+		close(b.ended)
+	})
+}
+
+// cancelRunning gives a running turn the chance to end as cancelled before its agent is closed.
+func (b *Bridge) cancelRunning(asked bool) {
+	p := b.running()
+	if p == nil || !asked {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	b.mu.Lock()
+	var ids []string
+	for id, t := range b.turns {
+		ids = append(ids, id)
+		if t.reason == "" {
+			t.reason = "closed"
+		}
+	}
+	b.mu.Unlock()
+	for _, id := range ids {
+		if p.agent.Cancel(ctx, id) != nil {
+			return
+		}
+	}
+	for len(ids) > 0 {
+		b.mu.Lock()
+		left := len(b.turns)
+		b.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-p.child.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// handOver waits until the host has everything; without a host it goes into the spill file.
+func (b *Bridge) handOver() {
+	end := time.Now().Add(lastAck)
+	for time.Now().Before(end) {
+		b.mu.Lock()
+		attached := b.conn != nil
+		b.mu.Unlock()
+		wait := lastAckGone
+		if attached {
+			wait = 500 * time.Millisecond
+		}
+		if b.spool.drained(wait) {
+			return
+		}
+		if !attached {
+			break
+		}
+	}
+	if err := writeSpill(b.o.Spill, b.spool.rest()); err != nil {
+		b.o.Log.Error().Err(err).Msg("unacknowledged frames could not be spilled")
+	}
+}

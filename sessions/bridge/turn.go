@@ -1,0 +1,168 @@
+package bridge
+
+import (
+	"context"
+	"time"
+
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
+)
+
+// turn is what the bridge knows of a command while it runs.
+type turn struct {
+	started  time.Time // before the first byte of its prompt
+	tools    int       // tool calls seen
+	deadline *time.Timer
+	reason   string // why it is being cancelled, when the bridge or its caller said so
+}
+
+// leftoverGrace is how long processes that a cancelled turn started may take to end by themselves.
+const leftoverGrace = 2 * time.Second
+
+// prompt gives one command to the agent. The turn is known before its bytes leave, so that everything born later is its own.
+func (b *Bridge) prompt(in PromptInput) error {
+	p := b.running()
+	if p == nil {
+		return errNoAgent
+	}
+	t := &turn{started: time.Now()}
+	b.mu.Lock()
+	b.turns[in.CommandID] = t
+	b.orphan.stop()
+	if in.DeadlineSeconds > 0 {
+		t.deadline = time.AfterFunc(time.Duration(in.DeadlineSeconds)*time.Second, func() {
+			b.cancelTurn(in.CommandID, "deadline")
+		})
+	}
+	b.mu.Unlock()
+	err := p.agent.Prompt(b.stopping.ctx, in.Prompt)
+	if err != nil {
+		b.endTurn(in.CommandID)
+	}
+	return err
+}
+
+// cancel asks for the end of a command.
+func (b *Bridge) cancel(in CancelInput) error {
+	reason := in.Reason
+	if reason == "" {
+		reason = "cancelled"
+	}
+	return b.cancelTurn(in.Command, reason)
+}
+
+func (b *Bridge) cancelTurn(command, reason string) error {
+	p := b.running()
+	if p == nil {
+		return errNoAgent
+	}
+	b.mu.Lock()
+	if t := b.turns[command]; t != nil && t.reason == "" {
+		t.reason = reason
+	}
+	b.mu.Unlock()
+	return p.agent.Cancel(b.stopping.ctx, command)
+}
+
+// endTurn forgets a turn and returns it, nil when it was not known.
+func (b *Bridge) endTurn(command string) *turn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.turns[command]
+	if t == nil {
+		return nil
+	}
+	if t.deadline != nil {
+		t.deadline.Stop()
+	}
+	delete(b.turns, command)
+	b.armOrphanLocked()
+	return t
+}
+
+// Emit implements sessions.Sink for the adapter: it watches the turns and passes everything on.
+func (b *Bridge) Emit(e sessions.Event) {
+	switch e.Kind {
+	case sessions.EventToolStarted:
+		b.mu.Lock()
+		if t := b.turns[e.Command]; t != nil {
+			t.tools++
+		}
+		b.mu.Unlock()
+	case sessions.EventCommandSettled:
+		if e.Settled == nil {
+			break
+		}
+		s := *e.Settled
+		if s.Command == "" {
+			s.Command = e.Command
+		}
+		if t := b.endTurn(s.Command); t != nil {
+			if s.State == sessions.CommandInterrupted {
+				s = b.proveInterrupted(s, t)
+			}
+			if t.reason == "deadline" && (s.State == sessions.CommandInterrupted || s.State == sessions.CommandCancelUnconfirmed) {
+				s.Outcome, s.Reason = "deadline", "the turn's deadline passed and it was cancelled; "+s.Reason
+			}
+		}
+		e.Settled = &s
+	}
+	b.rec.Emit(e)
+}
+
+// proveInterrupted lets "interrupted" stand only when nothing that was born since the turn's start is left.
+func (b *Bridge) proveInterrupted(s sessions.Settlement, t *turn) sessions.Settlement {
+	p := b.running()
+	if p == nil {
+		return s
+	}
+	if b.o.Inside.Rung != sandbox.PIDNamespace {
+		if t.tools > 0 {
+			s.State = sessions.CommandCancelUnconfirmed
+			s.Reason = "the agent ended the turn, but without a pid namespace nobody can prove that what its tools started is gone"
+		}
+		return s
+	}
+	end := time.Now().Add(leftoverGrace)
+	left := b.leftOver(p, t)
+	for len(left) > 0 && time.Now().Before(end) {
+		select {
+		case <-time.After(25 * time.Millisecond):
+		case <-p.child.Done():
+			return s
+		}
+		left = b.leftOver(p, t)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	killed := 0
+	for len(left) > 0 && ctx.Err() == nil {
+		for _, proc := range left {
+			if err := b.o.Reaper.Kill(ctx, proc); err != nil {
+				b.o.Log.Warn().Err(err).Int("pid", proc.PID).Msg("a process that the turn left behind could not be killed")
+			} else {
+				killed++
+			}
+		}
+		left = b.leftOver(p, t)
+	}
+	if len(left) > 0 {
+		s.State = sessions.CommandCancelUnconfirmed
+		s.Reason = "the agent ended the turn, but processes that it started are still there"
+		return s
+	}
+	if killed > 0 {
+		s.Reason = "the turn was cancelled; processes that it left behind were killed"
+	}
+	return s
+}
+
+func (b *Bridge) leftOver(p *agentProcess, t *turn) []sandbox.Proc {
+	var left []sandbox.Proc
+	for _, proc := range b.o.Reaper.Born(t.started) {
+		if proc.PID != p.child.PID() && !p.agent.Standing(proc.Argv) {
+			left = append(left, proc)
+		}
+	}
+	return left
+}

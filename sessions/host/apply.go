@@ -1,0 +1,303 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// applier turns a batch of a bridge's frames into rows. One applier serves one transaction at a time; what it learned
+// for its tender stays after the commit.
+type applier struct {
+	h          *Host
+	session    string
+	generation string
+
+	events  []sessions.Event
+	stopped bool            // the bridge's last frame was in the batch
+	failed  *sessions.Error // the open failed
+}
+
+func (a *applier) reset() { a.events, a.stopped, a.failed = nil, false, nil }
+
+// flush appends the collected events in their order.
+func (a *applier) flush(tx *journal.Tx, c *changes) error {
+	evs := a.events
+	a.events = nil
+	return c.events(tx, a.session, evs...)
+}
+
+func (a *applier) add(e sessions.Event) {
+	e.Session, e.Generation = a.session, a.generation
+	a.events = append(a.events, e)
+}
+
+func decode[T any](f bridge.Frame) (v T, err error) {
+	if err = json.Unmarshal(f.Body, &v); err != nil {
+		err = fmt.Errorf("frame %d (%s): %w", f.N, f.Kind, err)
+	}
+	return v, err
+}
+
+func (a *applier) apply(tx *journal.Tx, c *changes, f bridge.Frame) error {
+	switch f.Kind {
+	case bridge.OutEvent:
+		e, err := decode[sessions.Event](f)
+		if err != nil {
+			return err
+		}
+		return a.event(tx, c, e)
+	case bridge.OutInput:
+		r, err := decode[bridge.InputResult](f)
+		if err != nil {
+			return err
+		}
+		return a.input(tx, c, r)
+	case bridge.OutOpened:
+		o, err := decode[sessions.Opened](f)
+		if err != nil {
+			return err
+		}
+		return a.opened(tx, c, o)
+	case bridge.OutFailed:
+		e, err := decode[bridge.Failure](f)
+		if err != nil {
+			return err
+		}
+		a.failed = e.Error
+		return a.fail(tx, c, e.Error)
+	case bridge.OutExited:
+		x, err := decode[bridge.Exit](f)
+		if err != nil {
+			return err
+		}
+		return a.exited(tx, c, x)
+	case bridge.OutStopped:
+		a.stopped = true
+		return nil
+	}
+	a.h.o.Log.Warn().Str("session", a.session).Str("kind", string(f.Kind)).Msg("a bridge sent a frame of an unknown kind")
+	return nil
+}
+
+// event acts on what an event means, and keeps it.
+func (a *applier) event(tx *journal.Tx, c *changes, e sessions.Event) error {
+	switch e.Kind {
+	case sessions.EventCommandAccepted:
+		cmd, found, err := tx.FindCommand(a.session, e.Command)
+		if err != nil || !found || cmd.State != sessions.CommandSubmitted {
+			return err // a steered or settled command: its acceptance is no news
+		}
+		if _, err := tx.MoveCommand(a.session, e.Command, sessions.CommandAccept, func(cmd *journal.Command) { cmd.Turn = e.Turn }); err != nil {
+			return err
+		}
+		if _, err := tx.UpdateSession(a.session, func(s *journal.Session) { s.HadTurn = true }); err != nil {
+			return err
+		}
+	case sessions.EventCommandSettled:
+		if e.Settled == nil {
+			break
+		}
+		s := *e.Settled
+		if s.Command == "" {
+			s.Command = e.Command
+		}
+		e.Command = s.Command
+		return a.settle(tx, c, s, e)
+	case sessions.EventApprovalRequested, sessions.EventQuestionRequested:
+		return a.request(tx, c, e)
+	case sessions.EventRequestResolved:
+		return a.withdrawn(tx, e)
+	case sessions.EventSelectionChanged, sessions.EventSelectionConfirm:
+		if e.Selection != nil {
+			if _, err := tx.UpdateSession(a.session, func(s *journal.Session) {
+				s.Evidence = e.Selection.Evidence
+				if e.Kind == sessions.EventSelectionConfirm {
+					s.Asked = e.Selection.Asked
+				}
+			}); err != nil {
+				return err
+			}
+		}
+	case sessions.EventUsage:
+		if e.Usage != nil {
+			if _, err := tx.UpdateSession(a.session, func(s *journal.Session) { s.Usage = e.Usage }); err != nil {
+				return err
+			}
+			if _, found, err := tx.FindCommand(a.session, e.Command); err != nil {
+				return err
+			} else if found {
+				if _, err := tx.UpdateCommand(a.session, e.Command, func(cmd *journal.Command) { cmd.Usage = e.Usage }); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	a.add(e)
+	return nil
+}
+
+var settling = map[sessions.CommandState]sessions.CommandEvent{
+	sessions.CommandCompleted:         sessions.CommandComplete,
+	sessions.CommandFailed:            sessions.CommandFail,
+	sessions.CommandInterrupted:       sessions.CommandInterrupt,
+	sessions.CommandCancelUnconfirmed: sessions.CommandInterruptUnproven,
+	sessions.CommandUnknown:           sessions.CommandLost,
+}
+
+// settle moves a command to its end, whatever steered it along, and lets the queue go on where it may.
+func (a *applier) settle(tx *journal.Tx, c *changes, s sessions.Settlement, e sessions.Event) error {
+	cmd, found, err := tx.FindCommand(a.session, s.Command)
+	if err != nil {
+		return err
+	}
+	if !found || cmd.State.Terminal() || (cmd.State == sessions.CommandUnknown && s.State == sessions.CommandUnknown) {
+		return nil // settled before; the first outcome stands
+	}
+	if err := a.move(tx, s); err != nil {
+		return err
+	}
+	e.Settled = &s
+	a.add(e)
+	steered, err := tx.SubmittedCommands(a.session)
+	if err != nil {
+		return err
+	}
+	for _, other := range steered {
+		if other.Steer == s.Command {
+			with := s
+			with.Command = other.CommandID
+			if err := a.move(tx, with); err != nil {
+				return err
+			}
+			a.add(sessions.Event{Kind: sessions.EventCommandSettled, At: e.At, Command: other.CommandID, Settled: &with})
+		}
+	}
+	return a.free(tx, c, s.State == sessions.CommandCompleted || s.State == sessions.CommandFailed)
+}
+
+func (a *applier) move(tx *journal.Tx, s sessions.Settlement) error {
+	ev, ok := settling[s.State]
+	if !ok {
+		return &sessions.ImpossibleError{Machine: "command", State: "any", Event: string(s.State)}
+	}
+	if s.By == journalNotDelivered {
+		ev = sessions.CommandNotDelivered
+	}
+	_, err := tx.MoveCommand(a.session, s.Command, ev, func(cmd *journal.Command) { cmd.Outcome, cmd.Reason = s.Outcome, s.Reason })
+	var impossible *sessions.ImpossibleError
+	if errors.As(err, &impossible) {
+		return nil // reported by the journal; the first outcome stands
+	}
+	return err
+}
+
+// journalNotDelivered marks a settlement by the proof that no byte reached the agent.
+const journalNotDelivered = "not delivered"
+
+// free makes a session idle when nothing runs any more, and sends the next of its queue when next says so.
+func (a *applier) free(tx *journal.Tx, c *changes, next bool) error {
+	_, busy, err := tx.RunningCommand(a.session)
+	if err != nil || busy {
+		return err
+	}
+	s, err := tx.GetSession("", a.session)
+	if err != nil {
+		return err
+	}
+	if s.State == sessions.SessionRunning {
+		if _, err := tx.MoveSession(a.session, sessions.SessionFree); err != nil {
+			return err
+		}
+		s.State = sessions.SessionIdle
+	}
+	c.touch(a.session, true)
+	if !next || s.State != sessions.SessionIdle {
+		return nil
+	}
+	return a.dispatch(tx, c)
+}
+
+// dispatch submits the oldest queued command of an idle session.
+func (a *applier) dispatch(tx *journal.Tx, c *changes) error {
+	unknown, err := tx.UnknownCommands(a.session, false)
+	if err != nil || len(unknown) > 0 {
+		return err // the queue waits until somebody has looked
+	}
+	q, found, err := tx.NextQueued(a.session)
+	if err != nil || !found {
+		return err
+	}
+	if _, err := tx.MoveCommand(a.session, q.CommandID, sessions.CommandSubmit, func(cmd *journal.Command) { cmd.Generation = a.generation }); err != nil {
+		return err
+	}
+	if _, err := tx.MoveSession(a.session, sessions.SessionBusy); err != nil {
+		return err
+	}
+	return a.submit(tx, c, q)
+}
+
+// submit writes the intent to give a command to the agent.
+func (a *applier) submit(tx *journal.Tx, c *changes, q journal.Command) error {
+	in := bridge.PromptInput{DeadlineSeconds: q.DeadlineSeconds, Prompt: sessions.Prompt{CommandID: q.CommandID, Text: q.Text, Images: q.Images,
+		Steer: q.Steer, Model: q.Overrides.Model, Effort: q.Overrides.Effort, Mode: q.Overrides.Mode}}
+	if _, err := tx.AppendInput(a.generation, string(bridge.InPrompt), q.CommandID, in); err != nil {
+		return err
+	}
+	a.add(sessions.Event{Kind: sessions.EventCommandSubmitted, At: tx.Now(), Command: q.CommandID})
+	c.touch(a.session, false)
+	c.kick = append(c.kick, a.session)
+	return nil
+}
+
+// input records what became of an input, and moves what it was for.
+func (a *applier) input(tx *journal.Tx, c *changes, r bridge.InputResult) error {
+	detail := ""
+	if r.Error != nil {
+		detail = r.Error.Error()
+	}
+	state := map[bridge.InputState]journal.InputState{bridge.InputWritten: journal.InputWritten,
+		bridge.InputRefused: journal.InputRefused, bridge.InputBroken: journal.InputBroken}[r.State]
+	if err := tx.MarkInput(a.generation, int64(r.N), state, detail); err != nil {
+		return err
+	}
+	switch r.Kind {
+	case bridge.InPrompt:
+		return a.promptInput(tx, c, r)
+	case bridge.InAnswer:
+		return a.answerInput(tx, c, r)
+	case bridge.InCancel:
+		if r.State != bridge.InputWritten {
+			a.add(sessions.Event{Kind: sessions.EventWarning, At: tx.Now(), Command: r.Ref, Code: sessions.CodeOf(r.Error),
+				Text: "the cancel could not be given to the agent: " + detail})
+		}
+	}
+	return nil
+}
+
+func (a *applier) promptInput(tx *journal.Tx, c *changes, r bridge.InputResult) error {
+	if r.State == bridge.InputWritten {
+		return nil
+	}
+	cmd, found, err := tx.FindCommand(a.session, r.Ref)
+	if err != nil || !found || cmd.State != sessions.CommandSubmitted {
+		return err
+	}
+	s := sessions.Settlement{Command: r.Ref, State: sessions.CommandUnknown, Outcome: "write_broken",
+		Reason: "the prompt may have reached the agent in part"}
+	if r.State == bridge.InputRefused {
+		s = sessions.Settlement{Command: r.Ref, State: sessions.CommandFailed, By: journalNotDelivered, Outcome: "not_delivered",
+			Reason: "nothing was sent"}
+	}
+	if r.Error != nil {
+		if r.State == bridge.InputRefused && r.Error.Code != sessions.CodeInternal {
+			s.Outcome = string(r.Error.Code)
+		}
+		s.Reason = r.Error.Message
+	}
+	return a.settle(tx, c, s, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: r.Ref})
+}

@@ -1,0 +1,99 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// view reads a session of the principal.
+func (h *Host) view(ctx context.Context, principal, id string) (v sessions.Session, err error) {
+	err = h.j.View(ctx, func(tx *journal.Tx) error {
+		s, err := tx.GetSession(principal, id)
+		if err != nil {
+			return err
+		}
+		v, err = tx.ViewOf(s)
+		return err
+	})
+	return v, err
+}
+
+// await looks at a session until done says so, the time is over or the caller is gone, and returns it as it was seen
+// last. The work that is waited for never ends with the wait.
+func (h *Host) await(ctx context.Context, principal, id string, d time.Duration, done func(*journal.Tx, *sessions.Session) (bool, error)) (sessions.Session, bool, error) {
+	w := h.hub.add([]string{id}, false)
+	defer w.remove()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		var v sessions.Session
+		ok := false
+		err := h.j.View(ctx, func(tx *journal.Tx) error {
+			s, err := tx.GetSession(principal, id)
+			if err != nil {
+				return err
+			}
+			if v, err = tx.ViewOf(s); err != nil {
+				return err
+			}
+			ok, err = done(tx, &v)
+			return err
+		})
+		if err != nil || ok || d <= 0 {
+			return v, ok, err
+		}
+		select {
+		case <-w.ch:
+		case <-timer.C:
+			return v, false, nil
+		case <-ctx.Done():
+			return v, false, ctx.Err()
+		case <-h.life.Done():
+			return v, false, errHostEnds
+		}
+	}
+}
+
+// errHostEnds ends the waits of a host that stops; a front end asks the next host again.
+var errHostEnds = sessions.Errorf(sessions.CodeIncomplete, "the host is stopping; sessions go on").Do("ask again")
+
+// asks tells whether a session waits for its user.
+func asks(v *sessions.Session) bool {
+	for _, q := range v.Requests {
+		if q.State == sessions.RequestPending {
+			return true
+		}
+	}
+	return false
+}
+
+// guard refuses a call whose named lease or generation no longer holds.
+func guard(s journal.Session, g sessions.Guard) error {
+	if g.Generation != "" && g.Generation != s.Generation {
+		return sessions.Errorf(sessions.CodeStaleGeneration, "generation %.80q was named, the session's is %s", g.Generation, s.Generation).
+			Do("look at the session again, then decide anew")
+	}
+	if g.LeaseID != "" && g.LeaseID != s.Lease {
+		return sessions.Errorf(sessions.CodeLeaseLost, "lease %.80q does not steer session %s", g.LeaseID, s.ID).
+			Do("look at who steers it now")
+	}
+	return nil
+}
+
+// replay looks a key up. A key that was used for the same call gives its operation; for another one it is a conflict.
+func replay(tx *journal.Tx, who sessions.Caller, key, verb, mean string) (journal.Operation, bool, error) {
+	if key == "" {
+		return journal.Operation{}, false, nil
+	}
+	op, found, err := tx.FindOperation(who.Principal, key)
+	if err != nil || !found {
+		return op, false, err
+	}
+	if op.Verb != verb || op.Meaning != mean {
+		return op, false, journal.KeyConflict(op)
+	}
+	return op, true, nil
+}

@@ -1,0 +1,149 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// cancelPatience is how long cancel waits to tell how the command ended.
+const cancelPatience = 20 * time.Second
+
+// Cancel ends one command. What it cancels is resolved once and journalled; a repetition under the same key replays that.
+func (h *Host) Cancel(ctx context.Context, who sessions.Caller, a sessions.CancelArgs) (sessions.CancelResult, error) {
+	if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
+		return sessions.CancelResult{}, err
+	}
+	if a.CommandID != "" {
+		if err := sessions.CheckName("command_id", a.CommandID); err != nil {
+			return sessions.CancelResult{}, err
+		}
+	}
+	mean := meaning("cancel", a)
+	var target string
+	var fenced bool
+	err := h.update(ctx, func(tx *journal.Tx, c *changes) error {
+		op, found, err := replay(tx, who, a.Key, "cancel", mean)
+		if err != nil {
+			return err
+		}
+		if found {
+			var r cancelled
+			if err := json.Unmarshal(op.Result, &r); err != nil {
+				return err
+			}
+			target, fenced = r.Command, r.Fenced
+			return nil
+		}
+		if target, fenced, err = h.cancelIn(tx, c, who, a); err != nil || a.Key == "" {
+			return err
+		}
+		r, err := json.Marshal(cancelled{target, fenced})
+		if err != nil {
+			return err
+		}
+		return tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "cancel", Scope: a.SessionID, Meaning: mean, State: "done", Result: r})
+	})
+	if err != nil {
+		return sessions.CancelResult{}, err
+	}
+	res := sessions.CancelResult{Fenced: fenced}
+	if target == "" {
+		return res, nil
+	}
+	v, _, err := h.await(ctx, who.Principal, a.SessionID, cancelPatience, func(tx *journal.Tx, _ *sessions.Session) (bool, error) {
+		cmd, found, err := tx.FindCommand(a.SessionID, target)
+		if err != nil || !found {
+			return true, err
+		}
+		res.Command = &cmd.Command
+		return cmd.State.Settled(), nil
+	})
+	res.Session = &v
+	return res, err
+}
+
+// cancelled is what a cancel resolved to.
+type cancelled struct {
+	Command string `json:"command,omitempty"`
+	Fenced  bool   `json:"fenced,omitempty"`
+}
+
+func (h *Host) cancelIn(tx *journal.Tx, c *changes, who sessions.Caller, a sessions.CancelArgs) (target string, fenced bool, err error) {
+	s, found, err := tx.FindSession(a.SessionID)
+	if err != nil {
+		return "", false, err
+	}
+	if !found { // a reservation that does not exist yet can never launch
+		_, err := tx.PutFence(who.Principal, "session", "", a.SessionID)
+		return "", true, err
+	}
+	if s, err = tx.GetSession(who.Principal, a.SessionID); err != nil {
+		return "", false, err
+	}
+	if err := guard(s, a.Guard); err != nil {
+		return "", false, err
+	}
+	target = a.CommandID
+	if target == "" {
+		running, found, err := tx.RunningCommand(s.ID)
+		if err != nil {
+			return "", false, err
+		}
+		if !found {
+			return "", false, sessions.Errorf(sessions.CodeNotRunning, "session %s has no running command", s.ID).Do("name the command_id to cancel or to forbid")
+		}
+		target = running.CommandID
+	}
+	cmd, found, err := tx.FindCommand(s.ID, target)
+	if err != nil {
+		return "", false, err
+	}
+	if !found {
+		if _, err := uuid.Parse(target); err != nil {
+			return "", false, sessions.Errorf(sessions.CodeNotFound, "session %s has no command %.80q, and only a UUID can be forbidden in advance", s.ID, target).Do("check the command_id")
+		}
+		_, err := tx.PutFence(who.Principal, "command", s.ID, target)
+		return target, true, err
+	}
+	return target, false, h.cancelCommand(tx, c, s, cmd, "cancelled")
+}
+
+// cancelCommand writes the intent to end a command, once. Of a command that has ended nothing is touched.
+func (h *Host) cancelCommand(tx *journal.Tx, c *changes, s journal.Session, cmd journal.Command, reason string) error {
+	ap := applier{h: h, session: s.ID, generation: s.Generation}
+	switch cmd.State {
+	case sessions.CommandQueued:
+		if _, err := tx.MoveCommand(s.ID, cmd.CommandID, sessions.CommandCancelQueued, func(k *journal.Command) {
+			k.CancelAsked, k.Outcome, k.Reason = true, "cancelled", "it was cancelled before any agent saw it"
+		}); err != nil {
+			return err
+		}
+		ap.add(sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: cmd.CommandID,
+			Settled: &sessions.Settlement{Command: cmd.CommandID, State: sessions.CommandCancelled, Outcome: "cancelled"}})
+		return ap.flush(tx, c)
+	case sessions.CommandSubmitted, sessions.CommandAccepted:
+		if cmd.CancelAsked {
+			return nil
+		}
+		if _, err := tx.UpdateCommand(s.ID, cmd.CommandID, func(k *journal.Command) { k.CancelAsked = true }); err != nil {
+			return err
+		}
+		names := cmd.CommandID
+		if cmd.Steer != "" {
+			names = cmd.Steer // what it steers is the turn that ends
+		}
+		if _, err := tx.AppendInput(s.Generation, string(bridge.InCancel), cmd.CommandID, bridge.CancelInput{Command: names, Reason: reason}); err != nil {
+			return err
+		}
+		c.touch(s.ID, false)
+		c.kick = append(c.kick, s.ID)
+	}
+	return nil
+}

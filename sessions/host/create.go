@@ -1,0 +1,314 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/sandbox/env"
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// Create reserves a session, starts its agent, and waits until everything asked is confirmed or has failed.
+func (h *Host) Create(ctx context.Context, who sessions.Caller, a sessions.CreateArgs) (sessions.CreateResult, error) {
+	if a.SessionID != "" {
+		if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
+			return sessions.CreateResult{}, err
+		}
+	}
+	for name, v := range map[string]string{"key": a.Key, "command_id": a.CommandID} {
+		if v != "" {
+			if err := sessions.CheckName(name, v); err != nil {
+				return sessions.CreateResult{}, err
+			}
+		}
+	}
+	if a.Runner == "" {
+		return sessions.CreateResult{}, sessions.Errorf(sessions.CodeInvalidParams, "runner is missing").Do("runner_list shows what is there")
+	}
+	if a.CommandID != "" && a.Prompt == "" {
+		return sessions.CreateResult{}, sessions.Errorf(sessions.CodeInvalidParams, "command_id was given without a prompt")
+	}
+	if a.Prompt != "" {
+		if err := checkPrompt("prompt", a.Prompt); err != nil {
+			return sessions.CreateResult{}, err
+		}
+	}
+	wait, err := seconds(a.WaitSeconds, sessions.DefaultWaitSeconds)
+	if err != nil {
+		return sessions.CreateResult{}, err
+	}
+	defaults(&a.Settings)
+	mean := meaning("create", a, "session_id", "command_id")
+	id, fresh, err := h.reserve(ctx, who, a, mean)
+	if err != nil {
+		return sessions.CreateResult{}, err
+	}
+	if fresh {
+		h.tend(id.session, id.generation, nil, 0)
+	}
+	return h.created(ctx, who, id, a, wait)
+}
+
+// defaults fills what every session has a value for, so that leaving it out and naming it is one.
+func defaults(s *sessions.Settings) {
+	if s.Sandbox == "" {
+		s.Sandbox = sessions.SandboxWorkspaceWrite
+	}
+	if s.ApprovalPolicy == "" {
+		s.ApprovalPolicy = sessions.ApprovalOnRequest
+	}
+	if s.AutoAnswer == autoNone {
+		s.AutoAnswer = ""
+	}
+}
+
+// created is what a create or its repetition gave.
+type created struct {
+	session, generation, command string
+}
+
+// reserve finds what the keys made before, or checks everything and makes the session durable, with its generation and
+// first command. Nothing is stored when it refuses.
+func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.CreateArgs, mean string) (created, bool, error) {
+	was, found, err := h.reserved(ctx, who, a, mean)
+	if err != nil || found {
+		return was, false, err
+	}
+	if a.SessionID == "" {
+		a.SessionID = sessions.NewID()
+		if a.Key != "" {
+			a.SessionID = sessions.DerivedID("session", who.Principal, a.Key)
+		}
+	}
+	if a.CommandID == "" && a.Prompt != "" {
+		a.CommandID = sessions.DerivedID("command", who.Principal, a.SessionID)
+	}
+	if err := checkSettings(&a.Settings); err != nil {
+		return created{}, false, err
+	}
+	if err := h.checkCwd(a.Cwd); err != nil {
+		return created{}, false, err
+	}
+	a.Cwd = filepath.Clean(a.Cwd)
+	id := created{session: a.SessionID, generation: sessions.NewID(), command: a.CommandID}
+	l, runner, err := h.plan(who, id.session, id.generation, a.Runner, a.Cwd, a.Settings)
+	if err != nil {
+		return created{}, false, err
+	}
+	if h.Live() >= h.o.MaxSessions {
+		return created{}, false, sessions.Errorf(sessions.CodeLimitExceeded, "%d sessions are live, the limit is %d", h.Live(), h.o.MaxSessions).
+			Do("close one that is no longer needed")
+	}
+	h.mu.Lock()
+	h.launches[id.generation] = l
+	h.mu.Unlock()
+	fresh := true
+	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
+		if again, found, err := reservedIn(tx, who, a, mean); err != nil || found {
+			id, fresh = again, false
+			return err
+		}
+		if fenced, err := tx.HasFence(who.Principal, "session", "", a.SessionID); err != nil {
+			return err
+		} else if fenced {
+			return sessions.Errorf(sessions.CodeFenced, "session %s was cancelled before it was created", a.SessionID).Do("take a new session_id")
+		}
+		if err := tx.InsertSession(&journal.Session{ID: id.session, Principal: who.Principal, Runner: a.Runner, Cwd: a.Cwd, Title: a.Title,
+			Generation: id.generation, Asked: a.Selection(), Settings: keptSettings(a.Settings), WorkspaceID: sessions.DerivedID("workspace", "", a.Cwd)}); err != nil {
+			return err
+		}
+		if err := h.begin(tx, c, id.session, id.generation, a.Cwd, runner, l, who, false); err != nil {
+			return err
+		}
+		if a.Prompt != "" {
+			if err := tx.InsertCommand(&journal.Command{Command: sessions.Command{CommandID: a.CommandID, Session: id.session}, Principal: who.Principal,
+				Text: a.Prompt}); err != nil {
+				return err
+			}
+		}
+		result, err := json.Marshal(map[string]string{"command": id.command, "generation": id.generation})
+		if err != nil {
+			return err
+		}
+		for _, key := range slices.Compact([]string{a.SessionID, a.Key}) {
+			if key == "" {
+				continue
+			}
+			if err := tx.PutOperation(journal.Operation{Principal: who.Principal, Key: key, Verb: "create", Scope: id.session, Meaning: mean, State: "done", Result: result}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || !fresh {
+		h.mu.Lock()
+		delete(h.launches, id.generation)
+		h.mu.Unlock()
+	}
+	return id, fresh && err == nil, err
+}
+
+func (h *Host) reserved(ctx context.Context, who sessions.Caller, a sessions.CreateArgs, mean string) (id created, found bool, err error) {
+	err = h.j.View(ctx, func(tx *journal.Tx) error {
+		id, found, err = reservedIn(tx, who, a, mean)
+		return err
+	})
+	return id, found, err
+}
+
+// reservedIn looks both keys of a create up; they must name the same session.
+func reservedIn(tx *journal.Tx, who sessions.Caller, a sessions.CreateArgs, mean string) (created, bool, error) {
+	for _, key := range []string{a.Key, a.SessionID} {
+		op, found, err := replay(tx, who, key, "create", mean)
+		if err != nil {
+			return created{}, false, err
+		}
+		if !found {
+			continue
+		}
+		if a.SessionID != "" && a.SessionID != op.Scope {
+			return created{}, false, journal.KeyConflict(op)
+		}
+		var r map[string]string
+		if err := json.Unmarshal(op.Result, &r); err != nil {
+			return created{}, false, err
+		}
+		if a.CommandID != "" && a.CommandID != r["command"] {
+			return created{}, false, journal.KeyConflict(op)
+		}
+		return created{session: op.Scope, generation: r["generation"], command: r["command"]}, true, nil
+	}
+	return created{}, false, nil
+}
+
+// created waits for a session to be ready, and for its first command where the caller gave a time for that.
+func (h *Host) created(ctx context.Context, who sessions.Caller, id created, a sessions.CreateArgs, wait time.Duration) (sessions.CreateResult, error) {
+	res := sessions.CreateResult{}
+	whole := a.Prompt != "" && a.WaitSeconds != nil
+	v, _, err := h.await(ctx, who.Principal, id.session, wait, func(tx *journal.Tx, v *sessions.Session) (bool, error) {
+		switch v.State {
+		case sessions.SessionReserved, sessions.SessionStarting:
+			return false, nil
+		}
+		if id.command == "" {
+			return true, nil
+		}
+		cmd, found, err := tx.FindCommand(id.session, id.command)
+		if err != nil || !found {
+			return true, err
+		}
+		res.Command = &cmd.Command
+		if !whole {
+			return true, nil
+		}
+		if !cmd.State.Settled() {
+			return asks(v) || !v.State.Live(), nil
+		}
+		text, _, err := tx.LastFinalText(id.session, id.command)
+		res.Text = clip(text, sessions.DefaultMaxChars)
+		return true, err
+	})
+	if err != nil {
+		return res, err
+	}
+	res.Session = v
+	if v.State == sessions.SessionFailed && v.Error != nil && v.Generation == id.generation {
+		return res, v.Error.With("session_id", id.session)
+	}
+	return res, nil
+}
+
+// plan makes everything that a launch needs, or refuses.
+func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, s sessions.Settings) (launch, config.Runner, error) {
+	getenv := lookup(who.Env)
+	runner, err := h.o.Config.Resolve(name, cwd, getenv)
+	if err != nil {
+		return launch{}, runner, err
+	}
+	if err := h.checkSandbox(runner.Protocol, name, s.Sandbox, h.can); err != nil {
+		return launch{}, runner, err
+	}
+	if len(s.MCPServers) > 0 && runner.Protocol == protocolACP {
+		return launch{}, runner, sessions.Errorf(sessions.CodeUnsupported, "mcp_servers were given, and runner %s takes none per session", name).
+			Do("configure them in the agent itself")
+	}
+	extra := map[string]string{}
+	for k, v := range runner.Env {
+		extra[k] = v
+	}
+	for k, v := range s.Env {
+		extra[k] = v
+	}
+	lead := ""
+	if !runner.Embedded {
+		lead = filepath.Dir(runner.Executable)
+	}
+	spec := bridge.Spec{Protocol: runner.Protocol, Argv: runner.Argv, Dir: cwd,
+		Env:              env.Build(env.Allowed(who.Env), extra, s.EnvUnset, lead),
+		HandshakeSeconds: int(h.o.Handshake.Seconds()),
+		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: cwd, Selection: s.Selection(),
+			WritableRoots: s.WritableRoots, MCPServers: s.MCPServers, Options: s.RunnerOptions}}
+	return launch{spec: spec}, runner, nil
+}
+
+// begin moves a session to starting, with a generation and its first input.
+func (h *Host) begin(tx *journal.Tx, c *changes, session, generation, cwd string, runner config.Runner, l launch, who sessions.Caller, runQueue bool) error {
+	if _, err := tx.MoveSession(session, sessions.SessionStart, func(s *journal.Session) { s.Generation, s.Error = generation, nil }); err != nil {
+		return err
+	}
+	if err := tx.InsertGeneration(&journal.Generation{ID: generation, Session: session, Cwd: cwd, Executable: runner.Executable, Argv: runner.Argv,
+		AccountDigest: account(who.Env)}); err != nil {
+		return err
+	}
+	if _, err := tx.AppendInput(generation, string(bridge.InOpen), session, openPayload{RunQueue: runQueue}); err != nil {
+		return err
+	}
+	c.touch(session, true)
+	return nil
+}
+
+// keptSettings is what of the settings may be stored: names in place of secrets.
+func keptSettings(s sessions.Settings) journal.Settings {
+	k := journal.Settings{AutoAnswer: s.AutoAnswer, WritableRoots: s.WritableRoots, EnvUnset: s.EnvUnset, RunnerOptions: s.RunnerOptions}
+	for name := range s.Env {
+		k.EnvNames = append(k.EnvNames, name)
+	}
+	slices.Sort(k.EnvNames)
+	for _, m := range s.MCPServers {
+		k.MCPServers = append(k.MCPServers, m.Name)
+	}
+	return k
+}
+
+// accountVariables decide which account and which history an agent uses.
+var accountVariables = []string{"HOME", "CODEX_HOME", "CODEX_SQLITE_HOME", "CURSOR_CONFIG_DIR", "CURSOR_DATA_DIR"}
+
+// account is the digest of the account context of an environment. It holds paths, no secrets.
+func account(environ []string) string {
+	getenv := lookup(environ)
+	sum := sha256.New()
+	for _, name := range accountVariables {
+		sum.Write([]byte(name + "=" + getenv(name) + "\x00"))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func lookup(environ []string) func(string) string {
+	return func(name string) string {
+		for _, e := range environ {
+			if v, ok := strings.CutPrefix(e, name+"="); ok {
+				return v
+			}
+		}
+		return ""
+	}
+}

@@ -1,0 +1,206 @@
+package host
+
+import (
+	"encoding/json"
+
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// openPayload is the part of an open input that is journalled; the launch itself is not.
+type openPayload struct {
+	RunQueue bool `json:"run_queue,omitempty"`
+}
+
+// opened makes a session idle, with its evidence, and sends what waited for it.
+func (a *applier) opened(tx *journal.Tx, c *changes, o sessions.Opened) error {
+	s, err := tx.GetSession("", a.session)
+	if err != nil {
+		return err
+	}
+	if err := tx.MarkInput(a.generation, 1, journal.InputWritten, ""); err != nil {
+		return err
+	}
+	g, err := tx.UpdateGeneration(a.generation, func(g *journal.Generation) { g.NativeID, g.Version = o.NativeID, o.Evidence.AgentVersion })
+	if err != nil {
+		return err
+	}
+	keep := func(s *journal.Session) {
+		s.NativeID, s.Evidence, s.Capability, s.Error = o.NativeID, o.Evidence, o.Capability, nil
+		if o.Recreated {
+			s.HadTurn = false
+		}
+		by := o.Evidence.SandboxBy
+		if by == "" {
+			by = "none"
+		}
+		s.Containment = sessions.Containment{Rung: g.Rung, Policy: o.Evidence.Sandbox, By: by}
+	}
+	if s.State != sessions.SessionStarting { // closed while it was starting
+		_, err := tx.UpdateSession(a.session, keep)
+		return err
+	}
+	if _, err := tx.MoveSession(a.session, sessions.SessionOpened, keep); err != nil {
+		return err
+	}
+	a.add(sessions.Event{Kind: sessions.EventSessionStarted, At: tx.Now(), Data: map[string]any{"native_id": o.NativeID, "rung": g.Rung, "resumed": g.N > 1}})
+	a.add(sessions.Event{Kind: sessions.EventSelectionConfirm, At: tx.Now(), Selection: &sessions.Selections{Asked: s.Asked, Evidence: o.Evidence}})
+	if o.Recreated {
+		a.add(sessions.Event{Kind: sessions.EventWarning, At: tx.Now(), Code: sessions.CodeIncomplete,
+			Text: "the agent kept nothing of a conversation that never ran a turn; this is a new one under the same session"})
+	}
+	c.touch(a.session, true)
+	for _, st := range o.Settled {
+		if st.Outcome == "not_delivered" {
+			st.By = journalNotDelivered
+		}
+		if err := a.settle(tx, c, st, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: st.Command}); err != nil {
+			return err
+		}
+	}
+	run := g.N == 1
+	if in, found, err := tx.FindInput(a.generation, 1); err != nil {
+		return err
+	} else if found && len(in.Payload) > 0 {
+		var p openPayload
+		if err := json.Unmarshal(in.Payload, &p); err != nil {
+			return err
+		}
+		run = run || p.RunQueue
+	}
+	if _, busy, err := tx.RunningCommand(a.session); err != nil || busy || !run {
+		return err
+	}
+	return a.dispatch(tx, c)
+}
+
+// fail ends a session with the reason, unless it is being closed or ended before.
+func (a *applier) fail(tx *journal.Tx, c *changes, cause *sessions.Error) error {
+	s, err := tx.GetSession("", a.session)
+	if err != nil {
+		return err
+	}
+	switch s.State {
+	case sessions.SessionClosing, sessions.SessionClosed, sessions.SessionFailed, sessions.SessionDeleted:
+		return nil
+	}
+	if _, err := tx.MoveSession(a.session, sessions.SessionFail, func(s *journal.Session) { s.Error = cause }); err != nil {
+		return err
+	}
+	c.touch(a.session, true)
+	a.add(sessions.Event{Kind: sessions.EventSessionFailed, At: tx.Now(), Code: cause.Code, Text: cause.Message, Data: map[string]any{"action": cause.Action}})
+	return nil
+}
+
+// exited settles what the agent's end leaves open, by what is known, and never by guess.
+func (a *applier) exited(tx *journal.Tx, c *changes, x bridge.Exit) error {
+	if err := a.loseCommands(tx, c, "the agent ended before it reported the end of the turn: "+x.Reason, nil); err != nil {
+		return err
+	}
+	if err := a.lose(tx, c); err != nil {
+		return err
+	}
+	cause := sessions.Errorf(sessions.CodeAgentExited, "%s", x.Reason).Do("resume the session; nothing is sent again by itself").
+		With("exit", x.Code).With("signal", x.Signal)
+	if x.Stderr != "" {
+		cause = cause.With("stderr", x.Stderr)
+	}
+	return a.fail(tx, c, cause)
+}
+
+// loseCommands ends the session's submitted and accepted commands: not delivered where sent proves it, else unknown.
+func (a *applier) loseCommands(tx *journal.Tx, c *changes, reason string, neverSent func(n uint64) bool) error {
+	open, err := tx.SubmittedCommands(a.session)
+	if err != nil {
+		return err
+	}
+	for _, cmd := range open {
+		s := sessions.Settlement{Command: cmd.CommandID, State: sessions.CommandUnknown, Outcome: "agent_lost", Reason: reason}
+		unsent, err := a.unsent(tx, cmd, neverSent)
+		if err != nil {
+			return err
+		}
+		if unsent {
+			s = sessions.Settlement{Command: cmd.CommandID, State: sessions.CommandFailed, By: journalNotDelivered, Outcome: "not_delivered",
+				Reason: "it was never given to the session's bridge; nothing was sent"}
+		}
+		if err := a.settle(tx, c, s, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: cmd.CommandID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsent tells whether it is proven that no byte of the command left the host.
+func (a *applier) unsent(tx *journal.Tx, cmd journal.Command, neverSent func(n uint64) bool) (bool, error) {
+	if cmd.State != sessions.CommandSubmitted || neverSent == nil {
+		return false, nil
+	}
+	inputs, err := tx.InputsFor(a.generation, cmd.CommandID)
+	if err != nil {
+		return false, err
+	}
+	for _, in := range inputs {
+		if in.Kind == string(bridge.InPrompt) {
+			return in.State == journal.InputPending && neverSent(uint64(in.N)), nil
+		}
+	}
+	return false, nil
+}
+
+// ending is the end of a generation whose bridge is gone.
+type ending struct {
+	h          *Host
+	session    string
+	generation string
+	verdict    sandbox.Verdict
+	cause      *sessions.Error // why, where the host knows
+	farewell   bool            // the bridge handed everything over before it ended
+	neverSent  func(n uint64) bool
+}
+
+func (e *ending) apply(tx *journal.Tx, c *changes) error {
+	a := applier{h: e.h, session: e.session, generation: e.generation}
+	g, err := tx.GetGeneration(e.generation)
+	if err != nil {
+		return err
+	}
+	if !g.EndedAt.IsZero() {
+		return nil
+	}
+	if err := a.loseCommands(tx, c, "the session's bridge ended before the end of the turn was known", e.neverSent); err != nil {
+		return err
+	}
+	if err := a.lose(tx, c); err != nil {
+		return err
+	}
+	if !e.farewell && e.verdict.Proof != sandbox.ProofNeverStarted {
+		a.add(sessions.Event{Kind: sessions.EventGap, At: tx.Now(), Gap: &sessions.Gap{Reason: "the session's bridge ended without handing everything over; what the agent said last may be missing here"}})
+	}
+	if _, err := tx.EndGeneration(e.generation, string(e.verdict.State), string(e.verdict.Proof)+": "+e.verdict.Detail); err != nil {
+		return err
+	}
+	s, err := tx.GetSession("", e.session)
+	if err != nil {
+		return err
+	}
+	c.touch(e.session, true)
+	if s.State == sessions.SessionClosing {
+		if _, err := tx.MoveSession(e.session, sessions.SessionStop); err != nil {
+			return err
+		}
+		a.add(sessions.Event{Kind: sessions.EventSessionClosed, At: tx.Now(), Data: map[string]any{"stopped": string(e.verdict.State), "proof": string(e.verdict.Proof)}})
+		return a.flush(tx, c)
+	}
+	cause := e.cause
+	if cause == nil {
+		cause = sessions.Errorf(sessions.CodeAgentExited, "the session's bridge ended without a word, and the agent with it").
+			Do("resume the session; nothing is sent again by itself")
+	}
+	if err := a.fail(tx, c, cause); err != nil {
+		return err
+	}
+	return a.flush(tx, c)
+}

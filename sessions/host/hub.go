@@ -1,0 +1,72 @@
+package host
+
+import "sync"
+
+// hub wakes whoever waits for sessions. A wake-up only says "look again"; the journal says what is so.
+type hub struct {
+	mu       sync.Mutex
+	sessions map[string]map[*waiter]struct{}
+	any      map[*waiter]struct{} // those that wait for any session
+}
+
+// waiter is one waiting call. ch holds at most one wake-up.
+type waiter struct {
+	ch     chan struct{}
+	every  bool     // woken by every event, not only by what settles or asks
+	ids    []string // nil: any session
+	remove func()
+}
+
+func newHub() *hub {
+	return &hub{sessions: map[string]map[*waiter]struct{}{}, any: map[*waiter]struct{}{}}
+}
+
+// add registers a waiter for the sessions, or for any session when ids is empty. Call remove when done.
+func (h *hub) add(ids []string, every bool) *waiter {
+	w := &waiter{ch: make(chan struct{}, 1), every: every, ids: ids}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(ids) == 0 {
+		h.any[w] = struct{}{}
+	}
+	for _, id := range ids {
+		if h.sessions[id] == nil {
+			h.sessions[id] = map[*waiter]struct{}{}
+		}
+		h.sessions[id][w] = struct{}{}
+	}
+	w.remove = func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.any, w)
+		for _, id := range ids {
+			delete(h.sessions[id], w)
+			if len(h.sessions[id]) == 0 {
+				delete(h.sessions, id)
+			}
+		}
+	}
+	return w
+}
+
+// notify wakes the waiters of a session; notable tells that it settled, asked, or changed its state.
+func (h *hub) notify(session string, notable bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.sessions[session] {
+		w.wake(notable)
+	}
+	for w := range h.any {
+		w.wake(notable)
+	}
+}
+
+func (w *waiter) wake(notable bool) {
+	if !notable && !w.every {
+		return
+	}
+	select {
+	case w.ch <- struct{}{}:
+	default:
+	}
+}

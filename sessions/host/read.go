@@ -1,0 +1,135 @@
+package host
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strconv"
+
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// Read gives a page of a session's events.
+func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) (sessions.ReadResult, error) {
+	if a.Limit == 0 {
+		a.Limit = sessions.DefaultReadLimit
+	}
+	if a.Limit < 0 || a.Limit > sessions.MaxReadLimit {
+		return sessions.ReadResult{}, sessions.Errorf(sessions.CodeInvalidParams, "limit is %d", a.Limit).Do("use 1 to %d", sessions.MaxReadLimit)
+	}
+	max, err := budget(a.MaxChars)
+	if err != nil {
+		return sessions.ReadResult{}, err
+	}
+	for _, k := range a.Kinds {
+		if !slices.Contains(sessions.EventKinds(), k) {
+			return sessions.ReadResult{}, sessions.Errorf(sessions.CodeInvalidParams, "there is no event kind %.80q", k).With("kinds", sessions.EventKinds())
+		}
+	}
+	if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
+		return sessions.ReadResult{}, err
+	}
+	after, err := sessions.DecodeCursor(a.SessionID, a.After)
+	if err != nil {
+		return sessions.ReadResult{}, err
+	}
+	var page journal.Page
+	if err := h.j.View(ctx, func(tx *journal.Tx) error {
+		s, err := tx.GetSession(who.Principal, a.SessionID)
+		if err != nil {
+			return err
+		}
+		if err := guard(s, a.Guard); err != nil {
+			return err
+		}
+		page, err = tx.ReadEvents(a.SessionID, after, a.Limit, a.Kinds, sessions.MaxReadBytes)
+		return err
+	}); err != nil {
+		return sessions.ReadResult{}, err
+	}
+	res := sessions.ReadResult{Events: page.Events, Cursor: sessions.EncodeCursor(a.SessionID, page.Last), HasMore: page.More, Gap: page.Gap}
+	if n := withinBudget(res.Events, max); n < len(res.Events) {
+		res.Events, res.HasMore = res.Events[:n], true
+		res.Cursor = sessions.EncodeCursor(a.SessionID, res.Events[n-1].Seq)
+	}
+	if res.Events == nil {
+		res.Events = []sessions.Event{}
+	}
+	return res, nil
+}
+
+// withinBudget cuts the texts of a page to the budget and tells how many of its events fit. The first event always
+// does, clipped if it must be.
+func withinBudget(evs []sessions.Event, max int) int {
+	used := 0
+	for i := range evs {
+		e := &evs[i]
+		size := len(e.Text)
+		if e.Tool != nil {
+			size += len(e.Tool.Output) + len(e.Tool.Detail)
+		}
+		size += len(e.Raw)
+		if used+size <= max {
+			used += size
+			continue
+		}
+		if i > 0 {
+			return i
+		}
+		e.Text = clip(e.Text, max)
+		e.Raw = nil
+		if e.Tool != nil {
+			t := *e.Tool
+			t.Output, t.Detail = clip(t.Output, max-min(len(e.Text), max)), nil
+			e.Tool = &t
+		}
+		used = max
+	}
+	return len(evs)
+}
+
+// maxList bounds a page of sessions.
+const maxList = 200
+
+// List gives the principal's sessions, newest first.
+func (h *Host) List(ctx context.Context, who sessions.Caller, a sessions.ListArgs) (sessions.ListResult, error) {
+	if a.Limit == 0 {
+		a.Limit = 50
+	}
+	if a.Limit < 0 || a.Limit > maxList {
+		return sessions.ListResult{}, sessions.Errorf(sessions.CodeInvalidParams, "limit is %d", a.Limit).Do("use 1 to %d", maxList)
+	}
+	if err := oneOf("state", string(a.State), "reserved", "starting", "idle", "running", "closing", "closed", "failed"); err != nil {
+		return sessions.ListResult{}, err
+	}
+	var after int64
+	if a.After != "" {
+		b, err := base64.RawURLEncoding.DecodeString(a.After)
+		if err == nil && len(b) > 2 && string(b[:2]) == "L:" {
+			after, err = strconv.ParseInt(string(b[2:]), 10, 64)
+		}
+		if err != nil || after <= 0 {
+			return sessions.ListResult{}, sessions.Errorf(sessions.CodeCursorInvalid, "after %.80q is no cursor of session_list", a.After).Do("use the cursor of an earlier page, or leave it out")
+		}
+	}
+	res := sessions.ListResult{Sessions: []sessions.Session{}}
+	err := h.j.View(ctx, func(tx *journal.Tx) error {
+		list, more, err := tx.ListSessions(journal.SessionFilter{Principal: who.Principal, Cwd: a.Cwd, Runner: a.Runner, State: a.State, All: a.All, Newest: true}, after, a.Limit)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			v, err := tx.ViewOf(s)
+			if err != nil {
+				return err
+			}
+			res.Sessions = append(res.Sessions, v)
+		}
+		if more {
+			res.Cursor = base64.RawURLEncoding.EncodeToString([]byte("L:" + strconv.FormatInt(list[len(list)-1].N, 10)))
+		}
+		return nil
+	})
+	return res, err
+}

@@ -1,0 +1,157 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/batonmcp/baton/internal/local"
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sandbox/env"
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
+)
+
+// probeLimit bounds one look at a runner, and probeKept is how long what it said is believed.
+const (
+	probeLimit = 15 * time.Second
+	probeKept  = 5 * time.Minute
+)
+
+// probed is what a runner said about itself.
+type probed struct {
+	executable, account string
+	at                  time.Time
+	runner              sessions.Runner
+}
+
+// RunnerList shows every runner: whether it is installed, and what it said of itself when it was asked, in a bridge
+// without a session.
+func (h *Host) RunnerList(ctx context.Context, who sessions.Caller, a sessions.RunnerListArgs) (sessions.RunnerListResult, error) {
+	names := h.o.Config.Names()
+	out := make([]sessions.Runner, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() { out[i] = h.runner(ctx, who, name, a.Refresh) })
+	}
+	wg.Wait()
+	return sessions.RunnerListResult{Runners: out}, ctx.Err()
+}
+
+func (h *Host) runner(ctx context.Context, who sessions.Caller, name string, refresh bool) sessions.Runner {
+	r := sessions.Runner{Name: name, Login: "unknown", Models: []sessions.Model{}, Modes: []string{}, Capability: map[string]any{}}
+	cwd := lookup(who.Env)("HOME")
+	if !filepath.IsAbs(cwd) {
+		cwd = "/"
+	}
+	found, err := h.o.Config.Resolve(name, cwd, lookup(who.Env))
+	r.Protocol = found.Protocol
+	if err != nil {
+		r.Problem = sessions.AsError(err).Error()
+		return r
+	}
+	r.Installed, r.Executable = true, found.Executable
+	key := account(who.Env)
+	h.mu.Lock()
+	was, ok := h.probes[name]
+	h.mu.Unlock()
+	if ok && !refresh && was.executable == found.Executable && was.account == key && time.Since(was.at) < probeKept {
+		return was.runner
+	}
+	spec := bridge.Spec{Protocol: found.Protocol, Argv: found.Argv, Dir: "/", HandshakeSeconds: int(probeLimit.Seconds()),
+		Env:  env.Build(env.Allowed(who.Env), found.Env, nil, filepath.Dir(found.Executable)),
+		Open: sessions.OpenParams{Runner: name, Generation: sessions.NewID(), Cwd: "/"}}
+	p, err := h.probe(ctx, spec)
+	if err != nil {
+		r.Problem = sessions.AsError(err).Error()
+		if sessions.CodeOf(err) == sessions.CodeNotLoggedIn {
+			r.Login = "no"
+		}
+		return r
+	}
+	r.Version, r.Login = p.Version, p.Login
+	if p.Models != nil {
+		r.Models = p.Models
+	}
+	for _, m := range found.Models {
+		r.Models = append(r.Models, sessions.Model{ID: m})
+	}
+	if p.Modes != nil {
+		r.Modes = p.Modes
+	}
+	if p.Capability != nil {
+		r.Capability = p.Capability
+	}
+	h.mu.Lock()
+	h.probes[name] = probed{executable: found.Executable, account: key, at: time.Now(), runner: r}
+	h.mu.Unlock()
+	return r
+}
+
+// probe runs an agent in a bridge of its own, asks it about itself, and stops both.
+func (h *Host) probe(ctx context.Context, spec bridge.Spec) (sessions.Probe, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit+5*time.Second)
+	defer cancel()
+	generation := spec.Open.Generation
+	socket := h.o.Places.BridgeSocket(generation)
+	ln, err := local.Listen(socket)
+	if err != nil {
+		return sessions.Probe{}, err
+	}
+	defer ln.Remove()
+	defer ln.Close()
+	lf, err := ln.File()
+	if err != nil {
+		return sessions.Probe{}, err
+	}
+	defer lf.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return sessions.Probe{}, err
+	}
+	defer null.Close()
+	proc, err := sandbox.Start(ctx, sandbox.Launch{Args: []string{bridge.Command}, Files: []*os.File{lf, null}, Log: null, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
+	if err != nil {
+		return sessions.Probe{}, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		proc.Stop(ctx)
+	}()
+	conn, err := local.Dial(ctx, socket)
+	if err != nil {
+		return sessions.Probe{}, err
+	}
+	defer conn.Close()
+	link, err := bridge.NewLink(conn, bridge.Attach{Version: h.o.Version, Generation: generation, Epoch: h.epoch})
+	if err != nil {
+		return sessions.Probe{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { link.Close() })
+	defer stop()
+	if err := link.Send(1, bridge.InProbe, spec); err != nil {
+		return sessions.Probe{}, err
+	}
+	for {
+		f, err := link.Recv()
+		if err != nil {
+			if ctx.Err() != nil {
+				return sessions.Probe{}, sessions.Errorf(sessions.CodeTimeout, "%s did not say anything about itself within %s", spec.Argv[0], probeLimit)
+			}
+			return sessions.Probe{}, err
+		}
+		switch f.Kind {
+		case bridge.OutProbed:
+			var p sessions.Probe
+			return p, json.Unmarshal(f.Body, &p)
+		case bridge.OutFailed:
+			var e bridge.Failure
+			return sessions.Probe{}, errors.Join(json.Unmarshal(f.Body, &e), e.Error)
+		}
+	}
+}

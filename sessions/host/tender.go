@@ -1,0 +1,450 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/batonmcp/baton/internal/local"
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// launch is what a new generation needs and the journal must not hold: it is handed to the bridge and forgotten.
+type launch struct {
+	spec bridge.Spec
+}
+
+// muteAfter is how long a living bridge may fail to greet before it is stopped.
+const muteAfter = 15 * time.Second
+
+var (
+	errMute    = sessions.Errorf(sessions.CodeInternal, "the session's bridge lives but does not answer")
+	errOverdue = sessions.Errorf(sessions.CodeTimeout, "the agent did not end within %s and was killed", closeLimit)
+	errUnsent  = sessions.Errorf(sessions.CodeIncomplete, "the host ended before the agent was started; nothing was sent").
+			Do("resume the session")
+)
+
+// tender is the one goroutine that speaks to a session's bridge, from its launch or adoption to the proof of its end.
+type tender struct {
+	h          *Host
+	session    string
+	generation string
+	kicked     chan struct{}
+	done       chan struct{}
+
+	proc     *sandbox.Process
+	record   sandbox.Record
+	sentIn   uint64    // the highest input that this host wrote to the bridge
+	fresh    bool      // launched by this host: nobody else ever gave it an input
+	greeted  bool      // the bridge said in this host's life what it had received
+	lastOut  uint64    // the last frame that is durable
+	farewell bool      // the bridge's last frame is durable
+	closeBy  time.Time // when the bridge must have ended, once it was asked to
+	cause    *sessions.Error
+}
+
+// tend starts a tender. proc is nil when the bridge is yet to be launched.
+func (h *Host) tend(session, generation string, proc *sandbox.Process, lastOut uint64) {
+	t := &tender{h: h, session: session, generation: generation, proc: proc, lastOut: lastOut, fresh: proc == nil,
+		kicked: make(chan struct{}, 1), done: make(chan struct{})}
+	if proc != nil {
+		t.record = proc.Record()
+	}
+	h.mu.Lock()
+	h.tenders[session] = t
+	h.mu.Unlock()
+	if !h.spawn(t.run) {
+		h.forget(t)
+	}
+}
+
+func (h *Host) forget(t *tender) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tenders[t.session] == t {
+		delete(h.tenders, t.session)
+	}
+	delete(h.launches, t.generation)
+	h.busySince = time.Now()
+	close(t.done)
+}
+
+func (t *tender) run() {
+	defer t.h.forget(t)
+	if t.proc == nil {
+		if err := t.start(); err != nil {
+			t.cause = sessions.AsError(err)
+			t.over()
+			return
+		}
+	}
+	alone := time.Now()
+	for {
+		link, err := t.dial()
+		if err == nil {
+			err = t.serve(link)
+			link.Close()
+			alone = time.Now()
+		}
+		if t.h.life.Err() != nil {
+			return // the session lives on
+		}
+		if t.cause == nil && time.Since(alone) > muteAfter {
+			t.cause = errMute.With("last_error", err.Error())
+		}
+		if t.cause != nil {
+			t.proc.Stop(t.h.life)
+		}
+		select {
+		case <-t.proc.Done():
+			t.over()
+			return
+		case <-t.h.life.Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// start launches the bridge behind its gate: the agent is executed only after the bridge's identity is durable, by the
+// open input that this tender sends next.
+func (t *tender) start() error {
+	h := t.h
+	socket := h.o.Places.BridgeSocket(t.generation)
+	ln, err := local.Listen(socket)
+	if err != nil {
+		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
+	}
+	defer ln.Close()
+	lf, err := ln.File()
+	if err != nil {
+		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
+	}
+	defer lf.Close()
+	spill, err := os.OpenFile(h.o.Places.Spill(t.generation), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return sessions.Errorf(sessions.CodeStorageFailed, "no spill file for the session: %w", err)
+	}
+	defer spill.Close()
+	log, err := os.OpenFile(h.o.Places.BridgeLog(t.generation), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return sessions.Errorf(sessions.CodeStorageFailed, "no log for the session: %w", err)
+	}
+	defer log.Close()
+	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: []string{bridge.Command}, Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
+	if err != nil {
+		return sessions.Errorf(sessions.CodeSandboxUnavailable, "the session's bridge could not be started: %w", err).
+			Do("run `baton doctor`, or force a weaker rung")
+	}
+	h.mu.Lock()
+	t.proc, t.record = proc, proc.Record()
+	h.mu.Unlock()
+	record, err := json.Marshal(t.record)
+	if err != nil {
+		return err
+	}
+	return h.update(h.life, func(tx *journal.Tx, c *changes) error {
+		_, err := tx.UpdateGeneration(t.generation, func(g *journal.Generation) {
+			g.Rung, g.Record, g.Socket, g.Spill = string(t.record.Rung), record, socket, h.o.Places.Spill(t.generation)
+		})
+		return err
+	})
+}
+
+// process is the bridge's, nil before it was started.
+func (t *tender) process() *sandbox.Process {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	return t.proc
+}
+
+func (t *tender) dial() (*bridge.Link, error) {
+	ctx, cancel := context.WithTimeout(t.h.life, 5*time.Second)
+	defer cancel()
+	conn, err := local.Dial(ctx, t.h.o.Places.BridgeSocket(t.generation))
+	if err != nil {
+		return nil, err
+	}
+	link, err := bridge.NewLink(conn, bridge.Attach{Version: t.h.o.Version, Generation: t.generation, Epoch: t.h.epoch, After: t.lastOut})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return link, nil
+}
+
+// serve carries inputs and frames until the connection ends.
+func (t *tender) serve(link *bridge.Link) error {
+	t.sentIn, t.greeted = link.Hello.LastIn, true
+	frames := make(chan bridge.Frame, 512)
+	var readErr error
+	reading := make(chan struct{})
+	quit := make(chan struct{})
+	go func() { // ends with the connection; serve waits for it
+		defer close(reading)
+		defer close(frames)
+		for {
+			f, err := link.Recv()
+			if err != nil {
+				readErr = err
+				return
+			}
+			select {
+			case frames <- f:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	defer func() {
+		link.Close()
+		close(quit)
+		<-reading
+	}()
+	if err := t.give(link); err != nil {
+		return err
+	}
+	limit := time.NewTimer(time.Hour)
+	defer limit.Stop()
+	for {
+		var overdue <-chan time.Time
+		if !t.closeBy.IsZero() {
+			limit.Reset(time.Until(t.closeBy))
+			overdue = limit.C
+		}
+		select {
+		case <-t.h.life.Done():
+			return context.Cause(t.h.life)
+		case <-overdue:
+			t.cause = errOverdue
+			return errOverdue
+		case <-t.kicked:
+			if err := t.give(link); err != nil {
+				return err
+			}
+		case f, ok := <-frames:
+			if !ok {
+				<-reading
+				return readErr
+			}
+			batch := t.gather(f, frames)
+			if len(batch) == 0 {
+				continue
+			}
+			if err := t.take(batch); err != nil {
+				return err
+			}
+			if err := link.Ack(t.lastOut); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// gather adds to f what else has come, up to a bound, and leaves out what is not numbered or already durable.
+func (t *tender) gather(f bridge.Frame, frames <-chan bridge.Frame) []bridge.Frame {
+	var batch []bridge.Frame
+	size := 0
+	for {
+		if f.IsOut() && f.N > t.lastOut {
+			batch = append(batch, f)
+			size += len(f.Body)
+		}
+		if len(batch) >= 512 || size > 4<<20 {
+			return batch
+		}
+		select {
+		case next, ok := <-frames:
+			if !ok {
+				return batch
+			}
+			f = next
+		default:
+			return batch
+		}
+	}
+}
+
+// take makes a batch of frames durable, and what they mean.
+func (t *tender) take(batch []bridge.Frame) error {
+	ctx := context.WithoutCancel(t.h.life) // frames in hand are journalled even while the host stops
+	a := applier{h: t.h, session: t.session, generation: t.generation}
+	err := t.h.update(ctx, func(tx *journal.Tx, c *changes) error {
+		a.reset()
+		for _, f := range batch {
+			if err := a.apply(tx, c, f); err != nil {
+				if code := sessions.CodeOf(err); code == sessions.CodeStorageFull || code == sessions.CodeStorageFailed {
+					return err
+				}
+				// One frame that cannot be understood must not hold up those behind it for ever.
+				t.h.o.Log.Error().Err(err).Str("session", t.session).Uint64("frame", f.N).Msg("frame could not be applied")
+				a.add(sessions.Event{Kind: sessions.EventError, At: tx.Now(), Code: sessions.CodeInternal, Text: err.Error(), Raw: f.Body})
+			}
+		}
+		if err := a.flush(tx, c); err != nil {
+			return err
+		}
+		_, err := tx.SetFrame(t.generation, int64(batch[len(batch)-1].N))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t.lastOut = batch[len(batch)-1].N
+	t.farewell = t.farewell || a.stopped
+	if a.failed != nil {
+		t.cause = nil // the journal holds why already
+	}
+	return nil
+}
+
+// give sends the bridge what it lacks.
+func (t *tender) give(link *bridge.Link) error {
+	var inputs []journal.Input
+	if err := t.h.j.View(t.h.life, func(tx *journal.Tx) (err error) {
+		inputs, err = tx.InputsAfter(t.generation, int64(t.sentIn))
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		var body any = in.Payload
+		if bridge.Kind(in.Kind) == bridge.InOpen {
+			t.h.mu.Lock()
+			l, ok := t.h.launches[t.generation]
+			delete(t.h.launches, t.generation) // its environment is forgotten here
+			t.h.mu.Unlock()
+			if !ok { // an earlier host ended between registration and launch, and took the environment with it
+				t.cause = errUnsent
+				return errUnsent
+			}
+			body = l.spec
+		}
+		t.sentIn = uint64(in.N) // from here on its bytes may have left
+		if bridge.Kind(in.Kind) == bridge.InClose && t.closeBy.IsZero() {
+			t.closeBy = time.Now().Add(closeLimit)
+		}
+		if err := link.Send(t.sentIn, bridge.Kind(in.Kind), body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// over settles everything after the bridge process is gone, or was never there.
+func (t *tender) over() {
+	h := t.h
+	verdict := sandbox.Verdict{State: sandbox.Confirmed, Proof: sandbox.ProofNeverStarted, Detail: "no process was started"}
+	if t.proc != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), 15*time.Second)
+		verdict = t.proc.Stop(ctx)
+		cancel()
+	}
+	h.finish(t, verdict)
+}
+
+// finish journals what a bridge that is gone left in its spill file, then the end of its generation.
+func (h *Host) finish(t *tender, verdict sandbox.Verdict) {
+	spill := h.o.Places.Spill(t.generation)
+	var batch []bridge.Frame
+	err := bridge.ReadSpill(spill, func(f bridge.Frame) error {
+		if f.IsOut() && f.N > t.lastOut {
+			batch = append(batch, f)
+		}
+		if len(batch) >= 512 {
+			err := t.take(batch)
+			batch = batch[:0]
+			return err
+		}
+		return nil
+	})
+	if err == nil && len(batch) > 0 {
+		err = t.take(batch)
+	}
+	if err != nil {
+		h.o.Log.Error().Err(err).Str("session", t.session).Msg("spill file could not be journalled")
+	}
+	end := ending{h: h, session: t.session, generation: t.generation, verdict: verdict, cause: t.cause, farewell: t.farewell,
+		neverSent: func(n uint64) bool { return (t.fresh || t.greeted) && n > t.sentIn }}
+	for attempt := 0; ; attempt++ {
+		err := h.update(context.WithoutCancel(h.life), end.apply)
+		if err == nil {
+			break
+		}
+		h.o.Log.Error().Err(err).Str("session", t.session).Msg("the end of a generation could not be journalled")
+		select { // the journal may come back; the process is gone either way
+		case <-h.life.Done():
+			return // the next host settles it
+		case <-time.After(min(time.Duration(attempt+1)*200*time.Millisecond, 5*time.Second)):
+		}
+	}
+	h.removeQuietly(h.o.Places.BridgeSocket(t.generation))
+	if err == nil {
+		h.removeQuietly(spill)
+	}
+	if fi, err := os.Stat(h.o.Places.BridgeLog(t.generation)); err == nil && fi.Size() == 0 {
+		h.removeQuietly(h.o.Places.BridgeLog(t.generation))
+	}
+}
+
+// recover adopts the bridges that live and settles the sessions whose bridges do not. One broken record never blocks
+// another, and the cost depends on live sessions alone.
+func (h *Host) recover(ctx context.Context) error {
+	var live []journal.Session
+	if err := h.j.View(ctx, func(tx *journal.Tx) (err error) {
+		live, err = tx.LiveSessions()
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, s := range live {
+		if err := h.recoverOne(ctx, s.ID); err != nil {
+			h.o.Log.Error().Err(err).Str("session", s.ID).Msg("session could not be recovered")
+		}
+	}
+	return nil
+}
+
+func (h *Host) recoverOne(ctx context.Context, session string) error {
+	var g journal.Generation
+	var found bool
+	if err := h.j.View(ctx, func(tx *journal.Tx) (err error) {
+		g, found, err = tx.LiveGeneration(session)
+		return err
+	}); err != nil {
+		return err
+	}
+	settle := func(t *tender, v func() sandbox.Verdict) {
+		t.h, t.session, t.generation, t.lastOut = h, session, g.ID, uint64(g.LastFrame)
+		h.spawn(func() { h.finish(t, v()) })
+	}
+	if !found || len(g.Record) == 0 { // nothing was registered, so no agent was executed
+		settle(&tender{fresh: true, cause: errUnsent}, func() sandbox.Verdict {
+			return sandbox.Verdict{State: sandbox.Confirmed, Proof: sandbox.ProofNeverStarted, Detail: "no agent was executed"}
+		})
+		return nil
+	}
+	var r sandbox.Record
+	if err := json.Unmarshal(g.Record, &r); err != nil {
+		return err
+	}
+	proc, err := sandbox.Open(r)
+	if errors.Is(err, sandbox.ErrGone) {
+		settle(&tender{}, func() sandbox.Verdict {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), 15*time.Second)
+			defer cancel()
+			return sandbox.Settle(ctx, r)
+		})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	h.tend(session, g.ID, proc, uint64(g.LastFrame))
+	return nil
+}
