@@ -1,0 +1,69 @@
+package appserver
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// steer writes a command into the running turn of another one. Right after its answer to turn/start Codex does not
+// know the turn as active yet, so that a steer waits until it has started.
+func (a *Agent) steer(ctx context.Context, p sessions.Prompt, reply func(error)) {
+	t := a.turn
+	switch {
+	case !a.version.steers():
+		reply(notWritten(sessions.Errorf(sessions.CodeUnsupported, "Codex %s cannot steer a running turn", a.version.text).Do("update Codex to 0.111 or later, or queue the command")))
+		return
+	case p.Model != "" || p.Effort != "" || p.Mode != "":
+		reply(notWritten(sessions.Errorf(sessions.CodeUnsupported, "a steering command cannot change model, effort or mode").Do("leave them out, or send the command when the session is idle")))
+		return
+	case !t.has(p.Steer) || t.phase == ended:
+		reply(notWritten(notRunning(p.Steer)))
+		return
+	case t.cancel != nil:
+		reply(notWritten(sessions.Errorf(sessions.CodeNotRunning, "command %s is being cancelled", p.Steer).Do("wait for it to settle, then send")))
+		return
+	case !t.started:
+		t.waiting = append(t.waiting, func() {
+			if ctx.Err() != nil {
+				reply(notWritten(context.Cause(ctx)))
+				return
+			}
+			a.steer(ctx, p, reply)
+		})
+		return
+	}
+	params := turnSteerParams{turnStartParams: a.turnStart(p), ExpectedTurnID: t.id}
+	err := a.call(ctx, "turn/steer", params, func(_ json.RawMessage, err error) { a.steerAnswered(t, p.CommandID, err) })
+	if err == nil {
+		t.steers = append(t.steers, p.CommandID)
+	}
+	reply(err)
+}
+
+func notRunning(command string) *sessions.Error {
+	return sessions.Errorf(sessions.CodeNotRunning, "command %s is not running", command).Do("send the command by itself")
+}
+
+// steerAnswered: a refused steer has changed nothing, and ends alone.
+func (a *Agent) steerAnswered(t *turn, command string, err error) {
+	if a.life.Err() != nil || !slices.Contains(t.steers, command) {
+		return
+	}
+	switch r := refused(err); {
+	case err == nil:
+		a.emit(sessions.Event{Kind: sessions.EventCommandAccepted, Command: command, Turn: t.id})
+	case r == nil:
+		a.fail(asError(err)) // not told whether the turn took it
+	default:
+		t.steers = slices.DeleteFunc(t.steers, func(c string) bool { return c == command })
+		outcome := string(sessions.CodeAgentProtocol)
+		if noActiveTurn(err) || otherTurn(err) != "" {
+			outcome = string(sessions.CodeNotRunning)
+		}
+		s := sessions.Settlement{Command: command, State: sessions.CommandFailed, Outcome: outcome, Reason: r.Error()}
+		a.emit(sessions.Event{Kind: sessions.EventCommandSettled, Command: command, Turn: t.id, Settled: &s})
+	}
+}

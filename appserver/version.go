@@ -1,0 +1,46 @@
+package appserver
+
+import (
+	"regexp"
+	"strconv"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// version is Codex's, as its userAgent has it: "<client>/0.171.0 (...)", before about 0.111 "codex_cli_rs/0.77.0 (...)".
+type version struct {
+	text                string
+	major, minor, patch int
+}
+
+// oldest is the first version with today's names of sandboxes and approval policies.
+const oldestMinor = 77
+
+var versionIn = regexp.MustCompile(`/((\d+)\.(\d+)\.(\d+)\S*)`)
+
+func parseVersion(userAgent string) (version, error) {
+	m := versionIn.FindStringSubmatch(userAgent)
+	if m == nil {
+		return version{}, sessions.Errorf(sessions.CodeAgentProtocol, "Codex named no version, only %q", userAgent).
+			Do("check that the executable is Codex")
+	}
+	v := version{text: m[1]}
+	for i, field := range []*int{&v.major, &v.minor, &v.patch} {
+		*field, _ = strconv.Atoi(m[2+i])
+	}
+	if v.text == "0.0.0" { // what a build from source calls itself
+		return v, nil
+	}
+	if !v.atLeast(oldestMinor) {
+		return v, sessions.Errorf(sessions.CodeUnsupported, "Codex %s is too old", v.text).
+			Do("install Codex 0.%d or later", oldestMinor)
+	}
+	return v, nil
+}
+
+func (v version) atLeast(minor int) bool {
+	return v.major > 0 || v.minor >= minor || v.text == "0.0.0"
+}
+
+// steers: turn/steer came between 0.77 and 0.111.
+func (v version) steers() bool { return v.atLeast(111) }
