@@ -1,6 +1,9 @@
 package sessions
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // ImpossibleError is returned for a transition that a state machine does not have. It is journalled by whoever meets it;
 // in tests MustBePossible turns it into a panic.
@@ -8,6 +11,14 @@ type ImpossibleError struct{ Machine, State, Event string }
 
 func (e *ImpossibleError) Error() string {
 	return fmt.Sprintf("impossible transition: %s in state %q got %q", e.Machine, e.State, e.Event)
+}
+
+// MustBePossible panics when err is an ImpossibleError. Tests give it to whoever meets transitions.
+func MustBePossible(err error) {
+	var e *ImpossibleError
+	if errors.As(err, &e) {
+		panic(e)
+	}
 }
 
 // SessionState is the state of a session.
@@ -23,6 +34,12 @@ const (
 	SessionFailed   SessionState = "failed"   // ended by a fault; resumable
 	SessionDeleted  SessionState = "deleted"  // gone for good
 )
+
+// SessionStates is every state of a session.
+func SessionStates() []SessionState {
+	return []SessionState{SessionReserved, SessionStarting, SessionIdle, SessionRunning, SessionClosing, SessionClosed,
+		SessionFailed, SessionDeleted}
+}
 
 // SessionEvent moves a session.
 type SessionEvent string
@@ -110,6 +127,12 @@ const (
 	CommandUnknown           CommandState = "unknown"            // agent or bridge lost before the end was known
 )
 
+// CommandStates is every state of a command.
+func CommandStates() []CommandState {
+	return []CommandState{CommandQueued, CommandSubmitted, CommandAccepted, CommandCompleted, CommandFailed,
+		CommandInterrupted, CommandCancelUnconfirmed, CommandCancelled, CommandUnknown}
+}
+
 // CommandEvent moves a command.
 type CommandEvent string
 
@@ -190,6 +213,11 @@ const (
 	RequestExpired   RequestState = "expired"   // its generation ended unanswered
 	RequestUnknown   RequestState = "unknown"   // lost between answer and delivery
 )
+
+// RequestStates is every state of a request.
+func RequestStates() []RequestState {
+	return []RequestState{RequestPending, RequestAnswering, RequestAnswered, RequestWithdrawn, RequestExpired, RequestUnknown}
+}
 
 // RequestEvent moves a request.
 type RequestEvent string

@@ -9,14 +9,14 @@ import (
 // Command is the row of a command: what callers see of it, and what it asks for.
 type Command struct {
 	sessions.Command
-	Principal       string // who sent it
-	Position        int64  // order over all commands; given by InsertCommand
-	Text            string
-	Images          []string
-	Overrides       Overrides
-	WhenBusy        string
-	DeadlineSeconds int
-	Steer           string // the command it steers; it owns no turn then
+	Principal       string    `json:"principal,omitempty"` // who sent it
+	Position        int64     `json:"position,omitempty"`  // order over all commands; given by InsertCommand
+	Text            string    `json:"text,omitempty"`
+	Images          []string  `json:"images,omitempty"`
+	Overrides       Overrides `json:"overrides,omitzero"`
+	WhenBusy        string    `json:"when_busy,omitempty"`
+	DeadlineSeconds int       `json:"deadline_seconds,omitempty"`
+	Steer           string    `json:"steer,omitempty"` // the command it steers; it owns no turn then
 }
 
 // Overrides are selections that a command changes from its turn on; "" keeps what is set.

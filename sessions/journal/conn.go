@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -15,14 +16,16 @@ type conn struct {
 	walPages int                        // length of the log after this connection's last commit
 }
 
+// busyTimeout is the patience with another process that holds the file. Inside one host nobody waits for a lock.
+const busyTimeout = 5 * time.Second
+
 // pragmas of every connection.
 //
 // checkpoints: SQLite drops the errors of its automatic ones, so an fsync that fails there would never be seen; the
 // writer starts them itself. secure_delete: what a user deletes shall not stay in free pages. temp_store: no file
 // outside the journal's own directory.
-const pragmas = `PRAGMA busy_timeout = 5000;
-PRAGMA wal_autocheckpoint = 0;
-PRAGMA synchronous = FULL;
+const pragmas = `PRAGMA wal_autocheckpoint = 0;
+PRAGMA synchronous = ` + synchronous + `;
 PRAGMA secure_delete = ON;
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
@@ -45,7 +48,11 @@ func connect(ctx context.Context, path, vfs, extra string) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{db: db, idle: map[string][]*sqlite3.Stmt{}}
-	if err := db.Exec(pragmas + extra); err != nil {
+	err = db.BusyTimeout(busyTimeout)
+	if err == nil {
+		err = db.Exec(pragmas + extra)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil

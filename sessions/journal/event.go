@@ -12,6 +12,12 @@ import (
 // scanLimit bounds the events that one read looks at, so that a filter which matches nothing costs no more than a page.
 const scanLimit = 5000
 
+// Reasons of a gap.
+const (
+	cutByRetention = "cut by retention"
+	damagedOnDisk  = "damaged on disk"
+)
+
 // Page is what one read of a session's events gave.
 type Page struct {
 	Events []sessions.Event
@@ -102,7 +108,7 @@ func (tx *Tx) ReadEvents(session string, after int64, limit int, kinds []session
 	}
 	p := Page{Last: after}
 	if after+1 < first {
-		p.Gap = &sessions.Gap{From: after + 1, To: first - 1, Reason: "cut by retention"}
+		p.Gap = &sessions.Gap{From: after + 1, To: first - 1, Reason: cutByRetention}
 		p.Last = first - 1
 	}
 	pass := func(k sessions.EventKind) bool { return len(kinds) == 0 || slices.Contains(kinds, k) }
@@ -189,7 +195,7 @@ func (tx *Tx) readAround(session string, p Page, last int64, pass func(sessions.
 			}
 		default:
 			if p.Gap == nil {
-				p.Gap = &sessions.Gap{From: seq, Reason: "damaged on disk"}
+				p.Gap = &sessions.Gap{From: seq, Reason: damagedOnDisk}
 			}
 			p.Gap.To, p.Last = seq, seq
 		}

@@ -9,28 +9,28 @@ import (
 
 // Generation is one life of a session's agent process.
 type Generation struct {
-	ID            string
-	Session       string
-	N             int64 // 1 for the session's first; given by InsertGeneration
-	Cwd           string
-	Executable    string
-	Argv          []string
-	Version       string
-	Profile       string
-	AccountDigest string // digests are the caller's; secrets in them are keyed
-	PolicyDigest  string
-	EnvDigest     string
-	Rung          string
-	Record        json.RawMessage // the containment's durable identity of the process
-	Socket        string
-	Spill         string
-	NativeID      string
-	LastFrame     int64 // moved by SetFrame alone
-	LastInput     int64 // moved by AppendInput alone
-	StartedAt     time.Time
-	EndedAt       time.Time // zero: live
-	Verdict       string    // confirmed, unconfirmed
-	Proof         string
+	ID            string          `json:"id,omitempty"`
+	Session       string          `json:"session,omitempty"`
+	N             int64           `json:"n,omitempty"` // 1 for the session's first; given by InsertGeneration
+	Cwd           string          `json:"cwd,omitempty"`
+	Executable    string          `json:"executable,omitempty"`
+	Argv          []string        `json:"argv,omitempty"`
+	Version       string          `json:"version,omitempty"`
+	Profile       string          `json:"profile,omitempty"`
+	AccountDigest string          `json:"account_digest,omitempty"` // digests are the caller's; secrets in them are keyed
+	PolicyDigest  string          `json:"policy_digest,omitempty"`
+	EnvDigest     string          `json:"env_digest,omitempty"`
+	Rung          string          `json:"rung,omitempty"`
+	Record        json.RawMessage `json:"record,omitempty"` // the containment's durable identity of the process
+	Socket        string          `json:"socket,omitempty"`
+	Spill         string          `json:"spill,omitempty"`
+	NativeID      string          `json:"native_id,omitempty"`
+	LastFrame     int64           `json:"last_frame,omitempty"` // moved by SetFrame alone
+	LastInput     int64           `json:"last_input,omitempty"` // moved by AppendInput alone
+	StartedAt     time.Time       `json:"started_at,omitzero"`
+	EndedAt       time.Time       `json:"ended_at,omitzero"` // zero: live
+	Verdict       string          `json:"verdict,omitempty"` // confirmed, unconfirmed
+	Proof         string          `json:"proof,omitempty"`
 }
 
 const generationColumns = `id, session, n, cwd, executable, argv, version, profile, account_digest, policy_digest, env_digest, rung,

@@ -28,15 +28,15 @@ const (
 
 // Input is one thing given to a bridge, numbered from 1 in its generation.
 type Input struct {
-	Generation string
-	N          int64
-	Kind       string
-	Ref        string // command or request id
-	Payload    json.RawMessage
-	State      InputState
-	Detail     string
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
+	Generation string          `json:"generation,omitempty"`
+	N          int64           `json:"n,omitempty"`
+	Kind       string          `json:"kind,omitempty"`
+	Ref        string          `json:"ref,omitempty"` // command or request id
+	Payload    json.RawMessage `json:"payload,omitempty"`
+	State      InputState      `json:"state,omitempty"`
+	Detail     string          `json:"detail,omitempty"`
+	CreatedAt  time.Time       `json:"created_at,omitzero"`
+	UpdatedAt  time.Time       `json:"updated_at,omitzero"`
 }
 
 const inputColumns = "generation, n, kind, ref, payload, state, detail, created, updated"

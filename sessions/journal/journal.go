@@ -24,8 +24,9 @@ type Options struct {
 	MaxGroup   int              // updates in one commit; 0: 256
 	Now        func() time.Time // 0: time.Now
 
-	disk disk   // nil: the operating system's
-	vfs  string // "": the operating system's
+	disk       disk   // nil: the operating system's
+	vfs        string // "": the operating system's
+	checkpoint int    // length of the log, in pages, at which it is brought into the database; 0: 1000
 }
 
 // Journal is an open journal. Its methods are safe for concurrent use.
@@ -49,9 +50,6 @@ type Journal struct {
 	degraded error // the first damage that a read met
 }
 
-// checkpointPages is the length of the log at which its content is brought into the database.
-const checkpointPages = 1000
-
 // Open opens the journal at path, and makes it when it is not there. The directory is made too (0700); an existing one
 // must be the user's and not writable by others.
 func Open(ctx context.Context, path string, o Options) (*Journal, error) {
@@ -67,6 +65,9 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.checkpoint <= 0 {
+		o.checkpoint = 1000
 	}
 	if o.disk == nil {
 		o.disk = osDisk{}
@@ -161,7 +162,7 @@ func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
 	for _, r := range readers {
 		j.readers <- r
 	}
-	j.writer, j.nextTrim = w, checkpointPages
+	j.writer, j.nextTrim = w, j.o.checkpoint
 	return nil
 }
 
@@ -295,9 +296,14 @@ func (j *Journal) noteDamage(err error) {
 // Reopen closes every connection, opens the file again, writes what the log holds once more, and reads all of it. When
 // that works, updates are taken again; else the journal stays as it was, refusing them, and Reopen says why.
 func (j *Journal) Reopen(ctx context.Context) error {
+	return j.onWriter(ctx, func() error { return j.reopen(ctx) })
+}
+
+// onWriter runs f on the writer's goroutine between two groups.
+func (j *Journal) onWriter(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	select {
-	case j.control <- func() { done <- j.reopen(ctx) }:
+	case j.control <- func() { done <- f() }:
 		return <-done
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -9,16 +9,16 @@ import (
 
 // Operation is one keyed mutation: what was asked under the key, and what came of it.
 type Operation struct {
-	Principal string
-	Key       string
-	Verb      string
-	Scope     string // the session it is about
-	Meaning   string // digest of what was asked
-	State     string
-	Result    json.RawMessage
-	LeaseTerm int64
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	Principal string          `json:"principal,omitempty"`
+	Key       string          `json:"key,omitempty"`
+	Verb      string          `json:"verb,omitempty"`
+	Scope     string          `json:"scope,omitempty"`   // the session it is about
+	Meaning   string          `json:"meaning,omitempty"` // digest of what was asked
+	State     string          `json:"state,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	LeaseTerm int64           `json:"lease_term,omitempty"`
+	CreatedAt time.Time       `json:"created_at,omitzero"`
+	UpdatedAt time.Time       `json:"updated_at,omitzero"`
 }
 
 const operationColumns = "principal, key, verb, scope, meaning, state, result, lease_term, created, updated"

@@ -9,9 +9,9 @@ import (
 // Request is the row of an approval or question.
 type Request struct {
 	sessions.Request
-	N          int64 // order over all requests; given by InsertRequest
-	AnsweredAt time.Time
-	SettledAt  time.Time
+	N          int64     `json:"n,omitempty"` // order over all requests; given by InsertRequest
+	AnsweredAt time.Time `json:"answered_at,omitzero"`
+	SettledAt  time.Time `json:"settled_at,omitzero"`
 }
 
 const requestColumns = `n, id, session, generation, command, handle, kind, state, body, answer, answered_by, reason, asked, answered, settled`

@@ -8,32 +8,32 @@ import (
 
 // Session is the row of a session. What sessions.Session has beyond it is derived (see SessionView).
 type Session struct {
-	N           int64 // order of creation over all sessions; given by InsertSession
-	ID          string
-	Principal   string
-	Runner      string
-	Cwd         string
-	Title       string
-	State       sessions.SessionState // moved by MoveSession alone
-	Generation  string                // the live or last one
-	NativeID    string
-	HadTurn     bool // NativeID ever ran a turn
-	Asked       sessions.Selection
-	Settings    Settings
-	Evidence    sessions.Evidence
-	Capability  sessions.Capabilities
-	Lease       string
-	LeaseTerm   int64
-	WorkspaceID string
-	NodeID      string // "": local
-	Origin      string // "": baton
-	Containment sessions.Containment
-	Error       *sessions.Error
-	Usage       *sessions.Usage
-	FirstSeq    int64 // the oldest event that is kept; given
-	LastSeq     int64 // moved by AppendEvents alone
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	N           int64                 `json:"n,omitempty"` // order of creation over all sessions; given by InsertSession
+	ID          string                `json:"id,omitempty"`
+	Principal   string                `json:"principal,omitempty"`
+	Runner      string                `json:"runner,omitempty"`
+	Cwd         string                `json:"cwd,omitempty"`
+	Title       string                `json:"title,omitempty"`
+	State       sessions.SessionState `json:"state,omitempty"`      // moved by MoveSession alone
+	Generation  string                `json:"generation,omitempty"` // the live or last one
+	NativeID    string                `json:"native_id,omitempty"`
+	HadTurn     bool                  `json:"had_turn,omitempty"` // NativeID ever ran a turn
+	Asked       sessions.Selection    `json:"asked,omitzero"`
+	Settings    Settings              `json:"settings,omitzero"`
+	Evidence    sessions.Evidence     `json:"evidence,omitzero"`
+	Capability  sessions.Capabilities `json:"capability"`
+	Lease       string                `json:"lease,omitempty"`
+	LeaseTerm   int64                 `json:"lease_term,omitempty"`
+	WorkspaceID string                `json:"workspace_id,omitempty"`
+	NodeID      string                `json:"node_id,omitempty"` // "": local
+	Origin      string                `json:"origin,omitempty"`  // "": baton
+	Containment sessions.Containment  `json:"containment,omitzero"`
+	Error       *sessions.Error       `json:"error,omitempty"`
+	Usage       *sessions.Usage       `json:"usage,omitempty"`
+	FirstSeq    int64                 `json:"first_seq,omitempty"` // the oldest event that is kept; given
+	LastSeq     int64                 `json:"last_seq,omitempty"`  // moved by AppendEvents alone
+	CreatedAt   time.Time             `json:"created_at,omitzero"`
+	UpdatedAt   time.Time             `json:"updated_at,omitzero"`
 }
 
 // Settings is what create asked for beside the selection, without its secrets: of the environment and of MCP servers

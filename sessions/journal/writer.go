@@ -220,8 +220,8 @@ func (j *Journal) trimLog() {
 		j.writeFailed("checkpoint", err)
 		return
 	}
-	j.nextTrim = checkpointPages
+	j.nextTrim = j.o.checkpoint
 	if moved < n {
-		j.nextTrim = n + checkpointPages
+		j.nextTrim = n + j.o.checkpoint
 	}
 }

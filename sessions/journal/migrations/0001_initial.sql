@@ -30,13 +30,16 @@ CREATE TABLE sessions (
   usage        TEXT NOT NULL, -- sessions.Usage or nothing
   first_seq    INTEGER NOT NULL, -- the oldest event that retention kept
   last_seq     INTEGER NOT NULL,
+  purged       INTEGER NOT NULL DEFAULT 0, -- events up to this one are gone from the file
+  wiped        INTEGER NOT NULL DEFAULT 0, -- a deleted session has no other rows left
   created      INTEGER NOT NULL,
   updated      INTEGER NOT NULL
 );
 CREATE INDEX sessions_principal ON sessions (principal, n);
 -- What a starting host looks at: bounded by live sessions, not by history.
 CREATE INDEX sessions_live ON sessions (n) WHERE state NOT IN ('closed', 'failed', 'deleted');
-CREATE INDEX sessions_deleted ON sessions (n) WHERE state = 'deleted';
+CREATE INDEX sessions_cut ON sessions (n) WHERE first_seq > purged + 1;
+CREATE INDEX sessions_deleted ON sessions (n) WHERE state = 'deleted' AND wiped = 0;
 
 CREATE TABLE generations (
   id             TEXT PRIMARY KEY,

@@ -1,0 +1,147 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Problem is something in the journal that its own rules forbid.
+type Problem struct {
+	Session string `json:"session,omitempty"`
+	What    string `json:"what"` // the table, or "file"
+	ID      string `json:"id,omitempty"`
+	Detail  string `json:"detail"`
+}
+
+func (p Problem) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s: %s", p.What, p.ID, p.Detail))
+}
+
+// checkLimit bounds the problems of one rule, so that a ruined file does not make an endless report.
+const checkLimit = 100
+
+// Check reads the whole journal and returns what contradicts its invariants. Damage is a problem too, and what can be
+// read beside it is checked nevertheless; an error means that the check itself could not be made.
+func (j *Journal) Check(ctx context.Context) ([]Problem, error) {
+	var found []Problem
+	err := j.View(ctx, func(tx *Tx) error {
+		for _, rule := range rules() {
+			n := 0
+			err := tx.query(func(r *row) error {
+				p := Problem{What: rule.what, Session: r.text(), ID: r.text(), Detail: rule.detail}
+				if extra := r.text(); extra != "" {
+					p.Detail = strings.TrimSpace(rule.detail + " " + extra)
+				}
+				if n++; n > checkLimit {
+					return errEnough
+				}
+				found = append(found, p)
+				return nil
+			}, rule.sql, rule.args...)
+			if err == nil {
+				continue
+			}
+			if !tx.mend(err) {
+				return err
+			}
+			found = append(found, Problem{What: rule.what, Detail: fmt.Sprintf("cannot be read: %v", err)})
+		}
+		return nil
+	})
+	return found, err
+}
+
+type rule struct {
+	what, detail, sql string // the query gives session, id and more detail of each offender
+	args              []any
+}
+
+// rules gives every rule as a query for its offenders.
+func rules() []rule {
+	return []rule{
+		{what: "file", sql: "SELECT '', '', integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"},
+
+		{what: "session", detail: "has the unknown state",
+			sql: "SELECT id, id, state FROM sessions WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(sessions.SessionStates())},
+		{what: "session", detail: "names a generation that does not exist:",
+			sql: "SELECT id, id, generation FROM sessions s WHERE generation <> '' AND NOT EXISTS (SELECT 1 FROM generations g WHERE g.id = s.generation AND g.session = s.id)"},
+		{what: "session", detail: "counts its events wrong:",
+			sql: `SELECT id, id, printf('last_seq %d, events from %d: %d, up to %d', last_seq, first_seq, n, top) FROM (
+				SELECT s.id, s.first_seq, s.last_seq,
+					(SELECT count(*) FROM events e WHERE e.session = s.id AND e.seq >= s.first_seq) n,
+					(SELECT coalesce(max(seq), 0) FROM events e WHERE e.session = s.id) top
+				FROM sessions s WHERE s.state <> 'deleted')
+				WHERE n <> last_seq - first_seq + 1 OR (last_seq >= first_seq AND top <> last_seq) OR top > last_seq`},
+		{what: "session", detail: "has no columns to be right:",
+			sql: `SELECT id, id, 'JSON' FROM sessions WHERE NOT (json_valid(asked) AND json_valid(settings) AND json_valid(evidence) AND
+				json_valid(capability) AND json_valid(containment) AND (error = '' OR json_valid(error)) AND (usage = '' OR json_valid(usage)))`},
+
+		{what: "event", detail: "belongs to no session",
+			sql: "SELECT session, min(seq), '' FROM events GROUP BY session HAVING session NOT IN (SELECT id FROM sessions)"},
+		{what: "event", detail: "has the unknown kind",
+			sql: "SELECT session, seq, kind FROM events WHERE kind NOT IN (SELECT value FROM json_each(?))", args: list(sessions.EventKinds())},
+		{what: "event", detail: "has a body that is no JSON",
+			sql: "SELECT session, seq, '' FROM events WHERE NOT json_valid(body)"},
+
+		{what: "generation", detail: "belongs to no session",
+			sql: "SELECT session, id, '' FROM generations WHERE session NOT IN (SELECT id FROM sessions)"},
+		{what: "generation", detail: "is live beside another one",
+			sql: "SELECT session, max(id), '' FROM generations WHERE +ended = 0 GROUP BY session HAVING count(*) > 1"},
+		{what: "generation", detail: "is live, but its session is",
+			sql: "SELECT g.session, g.id, s.state FROM generations g JOIN sessions s ON s.id = g.session WHERE g.ended = 0 AND s.state IN ('closed', 'deleted')"},
+
+		{what: "command", detail: "belongs to no session",
+			sql: "SELECT session, id, '' FROM commands WHERE session NOT IN (SELECT id FROM sessions)"},
+		{what: "command", detail: "has the unknown state",
+			sql: "SELECT session, id, state FROM commands WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(sessions.CommandStates())},
+		{what: "command", detail: "runs beside another one",
+			sql: "SELECT session, max(id), '' FROM commands WHERE +steer = '' AND +state IN ('submitted', 'accepted') GROUP BY session HAVING count(*) > 1"},
+		{what: "command", detail: "runs, but its session is",
+			sql: `SELECT c.session, c.id, s.state FROM commands c JOIN sessions s ON s.id = c.session
+				WHERE c.state IN ('submitted', 'accepted') AND s.state IN ('reserved', 'closed', 'failed', 'deleted')`},
+		{what: "command", detail: "has a time of settlement that does not go with its state",
+			sql: "SELECT session, id, state FROM commands WHERE (settled > 0) <> (state NOT IN ('queued', 'submitted', 'accepted'))"},
+
+		{what: "request", detail: "belongs to no session",
+			sql: "SELECT session, id, '' FROM requests WHERE session NOT IN (SELECT id FROM sessions)"},
+		{what: "request", detail: "has the unknown state",
+			sql: "SELECT session, id, state FROM requests WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(sessions.RequestStates())},
+		{what: "request", detail: "waits, but its generation is not live:",
+			sql: `SELECT session, id, generation FROM requests q WHERE state IN ('pending', 'answering')
+				AND NOT EXISTS (SELECT 1 FROM generations g WHERE g.id = q.generation AND g.session = q.session AND g.ended = 0)`},
+
+		{what: "input", detail: "belongs to no generation",
+			sql: "SELECT '', generation || ' ' || n, '' FROM inputs WHERE generation NOT IN (SELECT id FROM generations)"},
+		{what: "input", detail: "has the unknown state",
+			sql: "SELECT '', generation || ' ' || n, state FROM inputs WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(inputOrder)},
+		{what: "input", detail: "has holes in its numbers:",
+			sql: `SELECT g.session, g.id, printf('last %d, %d there', g.last_input, count(i.n)) FROM generations g LEFT JOIN inputs i ON i.generation = g.id
+				JOIN sessions s ON s.id = g.session AND s.state <> 'deleted'
+				GROUP BY g.id HAVING count(i.n) <> g.last_input OR coalesce(max(i.n), 0) <> g.last_input`},
+		{what: "input", detail: "is about something that does not exist:",
+			sql: `SELECT g.session, i.generation || ' ' || i.n, i.kind || ' ' || i.ref FROM inputs i JOIN generations g ON g.id = i.generation
+				JOIN sessions s ON s.id = g.session AND s.state <> 'deleted'
+				WHERE (i.kind IN ('prompt', 'cancel') AND NOT EXISTS (SELECT 1 FROM commands c WHERE c.session = g.session AND c.id = i.ref))
+				OR (i.kind = 'answer' AND NOT EXISTS (SELECT 1 FROM requests q WHERE q.id = i.ref AND q.session = g.session))`},
+
+		{what: "operation", detail: "is about something that does not exist:",
+			sql: `SELECT o.scope, o.principal || ' ' || o.key, o.verb FROM operations o WHERE o.scope <> ''
+				AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = o.scope AND s.principal = o.principal)
+				AND NOT EXISTS (SELECT 1 FROM fences f WHERE f.principal = o.principal AND (f.id = o.scope OR f.scope = o.scope))`},
+		{what: "operation", detail: "has a result that is no JSON",
+			sql: "SELECT scope, principal || ' ' || key, '' FROM operations WHERE result <> '' AND NOT json_valid(result)"},
+
+		{what: "consumer", detail: "stands beyond the last event",
+			sql: "SELECT '', name, cursor FROM consumers WHERE cursor > coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)"},
+	}
+}
+
+// list makes the argument of json_each.
+func list[T ~string](values []T) []any {
+	b, _ := json.Marshal(values) // strings always encode
+	return []any{string(b)}
+}

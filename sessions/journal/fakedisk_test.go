@@ -1,0 +1,401 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// fakeDisk is a disk in memory that can lose its power. What was written since a file's last sync survives a cut in
+// random 512-byte sectors; names made, changed or removed since their directory's last sync survive by chance.
+type fakeDisk struct {
+	mu    sync.Mutex
+	names map[string]*inode // as programs see them now
+	safe  map[string]*inode // as a power cut would leave them
+	limbo []nameOp          // between the two
+	rnd   *rand.Rand
+	steps int  // writes, truncations, syncs and changes of names so far
+	cut   int  // the power goes at this step; 0: never
+	dead  bool // it is gone
+	fail  func(op, name string) error
+	vfs   string
+	dir   string // for the shared memory, which no power cut outlives
+}
+
+type inode struct {
+	now, durable []byte
+	limbo        []change
+	locks        map[*fakeFile]vfs.LockLevel
+}
+
+type change struct {
+	off  int64
+	data []byte // nil: truncated to off
+}
+
+type nameOp struct {
+	name string
+	node *inode // nil: removed
+}
+
+var fakeDisks atomic.Int64
+
+// newFakeDisk registers a disk for a test. seed decides what a cut leaves.
+func newFakeDisk(t testing.TB, seed uint64) *fakeDisk {
+	d := mountFakeDisk(t.TempDir(), seed)
+	t.Cleanup(d.unmount)
+	return d
+}
+
+// mountFakeDisk registers a disk until it is unmounted; dir holds its shared memory.
+func mountFakeDisk(dir string, seed uint64) *fakeDisk {
+	d := &fakeDisk{names: map[string]*inode{}, safe: map[string]*inode{}, rnd: rand.New(rand.NewPCG(seed, 1)), dir: dir}
+	d.vfs = fmt.Sprintf("fake%d", fakeDisks.Add(1))
+	vfs.Register(d.vfs, d)
+	return d
+}
+
+func (d *fakeDisk) unmount() { vfs.Unregister(d.vfs) }
+
+func (d *fakeDisk) options() Options { return Options{disk: d, vfs: d.vfs, Readers: 2, checkpoint: 24} }
+
+// reboot is the disk after its power came back, mounted.
+func (d *fakeDisk) reboot() *fakeDisk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := mountFakeDisk(d.dir, d.rnd.Uint64())
+	names := map[string]*inode{}
+	for name, node := range d.safe {
+		names[name] = node
+	}
+	stuck := map[string]bool{} // later changes of a name do not overtake earlier ones
+	for _, op := range d.limbo {
+		if stuck[op.name] = stuck[op.name] || d.rnd.IntN(2) == 0; stuck[op.name] {
+			continue
+		}
+		if op.node == nil {
+			delete(names, op.name)
+		} else {
+			names[op.name] = op.node
+		}
+	}
+	for name, node := range names {
+		b := append([]byte(nil), node.durable...)
+		for _, c := range node.limbo {
+			if c.data == nil {
+				if d.rnd.IntN(2) == 0 {
+					b = resize(b, c.off)
+				}
+				continue
+			}
+			for at := int64(0); at < int64(len(c.data)); {
+				end := min((c.off+at)/512*512+512-c.off, int64(len(c.data)))
+				if d.rnd.IntN(2) == 0 {
+					b = overwrite(b, c.off+at, c.data[at:end])
+				}
+				at = end
+			}
+		}
+		n.names[name] = &inode{now: b, durable: append([]byte(nil), b...)}
+		n.safe[name] = n.names[name]
+	}
+	return n
+}
+
+func resize(b []byte, n int64) []byte {
+	if n <= int64(len(b)) {
+		return b[:n]
+	}
+	return append(b, make([]byte, n-int64(len(b)))...)
+}
+
+func overwrite(b []byte, off int64, p []byte) []byte {
+	if end := off + int64(len(p)); end > int64(len(b)) {
+		b = resize(b, end)
+	}
+	copy(b[off:], p)
+	return b
+}
+
+var errCut = errors.New("power cut")
+
+// step counts one change of the disk; d.mu is held.
+func (d *fakeDisk) step(op, name string) error {
+	if d.dead {
+		return errCut
+	}
+	d.steps++
+	if d.cut > 0 && d.steps >= d.cut {
+		d.dead = true
+		return errCut
+	}
+	if d.fail != nil {
+		return d.fail(op, name)
+	}
+	return nil
+}
+
+func (d *fakeDisk) rename2(name string, node *inode) {
+	if node == nil {
+		delete(d.names, name)
+	} else {
+		d.names[name] = node
+	}
+	d.limbo = append(d.limbo, nameOp{name, node})
+}
+
+// syncDir makes the names durable; d.mu is held.
+func (d *fakeDisk) syncDir() {
+	for _, op := range d.limbo {
+		if op.node == nil {
+			delete(d.safe, op.name)
+		} else {
+			d.safe[op.name] = op.node
+		}
+	}
+	d.limbo = nil
+}
+
+func (n *inode) sync() { n.durable, n.limbo = append([]byte(nil), n.now...), nil }
+
+// The journal's own use of the disk.
+
+func (d *fakeDisk) claim(string) (func() error, error) { return func() error { return nil }, nil }
+
+func (d *fakeDisk) size(path string) (int64, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, ok := d.names[path]
+	if !ok {
+		return 0, false, nil
+	}
+	return int64(len(n.now)), true, nil
+}
+
+func (d *fakeDisk) create(path string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.step("create", path); err != nil {
+		return err
+	}
+	d.rename2(path, &inode{})
+	return nil
+}
+
+func (d *fakeDisk) rename(from, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.step("sync", from); err != nil {
+		return err
+	}
+	d.names[from].sync()
+	if err := d.step("rename", to); err != nil {
+		return err
+	}
+	d.rename2(to, d.names[from])
+	d.rename2(from, nil)
+	if err := d.step("syncdir", to); err != nil {
+		return err
+	}
+	d.syncDir()
+	return nil
+}
+
+func (d *fakeDisk) remove(path string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.names[path] == nil {
+		return nil
+	}
+	if err := d.step("remove", path); err != nil {
+		return err
+	}
+	d.rename2(path, nil)
+	return nil
+}
+
+// SQLite's use of it.
+
+func (d *fakeDisk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if name == "" {
+		return nil, flags, sqlite3.CANTOPEN // the journal wants no temporary files
+	}
+	f := &fakeFile{d: d, name: name, node: d.names[name]}
+	if f.node == nil {
+		if flags&vfs.OPEN_CREATE == 0 {
+			return nil, flags, sqlite3.CANTOPEN
+		}
+		if err := d.step("create", name); err != nil {
+			return nil, flags, err
+		}
+		f.node = &inode{}
+		d.rename2(name, f.node)
+		f.newName = flags&(vfs.OPEN_MAIN_JOURNAL|vfs.OPEN_WAL) != 0 // the real one syncs the directory with these alone
+	}
+	if flags&vfs.OPEN_MAIN_DB != 0 {
+		f.shm = vfs.NewSharedMemory(filepath.Join(d.dir, d.vfs+filepath.Base(name)+"-shm"), flags)
+	}
+	return f, flags, nil
+}
+
+func (d *fakeDisk) Delete(name string, syncDir bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.names[name] == nil {
+		return sqlite3.IOERR_DELETE_NOENT
+	}
+	if err := d.step("remove", name); err != nil {
+		return err
+	}
+	d.rename2(name, nil)
+	if syncDir {
+		if err := d.step("syncdir", name); err != nil {
+			return err
+		}
+		d.syncDir()
+	}
+	return nil
+}
+
+func (d *fakeDisk) Access(name string, _ vfs.AccessFlag) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.names[name] != nil, nil
+}
+
+func (d *fakeDisk) FullPathname(name string) (string, error) { return name, nil }
+
+type fakeFile struct {
+	d       *fakeDisk
+	name    string
+	node    *inode
+	newName bool
+	shm     vfs.SharedMemory
+}
+
+var _ vfs.FileSharedMemory = (*fakeFile)(nil)
+
+func (f *fakeFile) SharedMemory() vfs.SharedMemory { return f.shm }
+
+func (f *fakeFile) Close() error {
+	_ = f.Unlock(vfs.LOCK_NONE)
+	if f.shm != nil {
+		return f.shm.Close()
+	}
+	return nil
+}
+
+func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if off >= int64(len(f.node.now)) {
+		return 0, io.EOF
+	}
+	n := copy(p, f.node.now[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *fakeFile) WriteAt(p []byte, off int64) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if err := f.d.step("write", f.name); err != nil {
+		if errors.Is(err, errCut) { // the write that the cut interrupts may be there in part
+			f.node.limbo = append(f.node.limbo, change{off, append([]byte(nil), p...)})
+		}
+		return 0, err
+	}
+	f.node.now = overwrite(f.node.now, off, p)
+	f.node.limbo = append(f.node.limbo, change{off, append([]byte(nil), p...)})
+	return len(p), nil
+}
+
+func (f *fakeFile) Truncate(n int64) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if err := f.d.step("truncate", f.name); err != nil {
+		return err
+	}
+	f.node.now = resize(f.node.now, n)
+	f.node.limbo = append(f.node.limbo, change{off: n})
+	return nil
+}
+
+func (f *fakeFile) Sync(vfs.SyncFlag) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if err := f.d.step("sync", f.name); err != nil {
+		return err
+	}
+	f.node.sync()
+	if f.newName {
+		if err := f.d.step("syncdir", f.name); err != nil {
+			return err
+		}
+		f.newName = false
+		f.d.syncDir()
+	}
+	return nil
+}
+
+func (f *fakeFile) Size() (int64, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return int64(len(f.node.now)), nil
+}
+
+func (f *fakeFile) Lock(l vfs.LockLevel) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	for other, held := range f.node.locks {
+		if other != f && (held == vfs.LOCK_EXCLUSIVE || l == vfs.LOCK_EXCLUSIVE || (l >= vfs.LOCK_RESERVED && held >= vfs.LOCK_RESERVED)) {
+			return sqlite3.BUSY
+		}
+	}
+	if f.node.locks == nil {
+		f.node.locks = map[*fakeFile]vfs.LockLevel{}
+	}
+	f.node.locks[f] = l
+	return nil
+}
+
+func (f *fakeFile) Unlock(l vfs.LockLevel) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if l == vfs.LOCK_NONE {
+		delete(f.node.locks, f)
+	} else {
+		f.node.locks[f] = l
+	}
+	return nil
+}
+
+func (f *fakeFile) CheckReservedLock() (bool, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	for _, held := range f.node.locks {
+		if held >= vfs.LOCK_RESERVED {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (f *fakeFile) SectorSize() int { return 512 }
+
+// DeviceCharacteristics are those of the real one on a common file system.
+func (f *fakeFile) DeviceCharacteristics() vfs.DeviceCharacteristic {
+	return vfs.IOCAP_POWERSAFE_OVERWRITE | vfs.IOCAP_SUBPAGE_READ
+}

@@ -1,0 +1,153 @@
+package journal
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// purgeBatch bounds the rows that one commit of a purge removes, so that it holds up nobody for long.
+const purgeBatch = 500
+
+// DeleteSession forgets a closed or failed session: from this commit on no read gives anything of it. Its id stays
+// taken. Its rows leave the file with the next Purge.
+func (tx *Tx) DeleteSession(id string) error {
+	_, err := tx.MoveSession(id, sessions.SessionDelete, func(s *Session) {
+		s.Cwd, s.Title, s.NativeID, s.Generation, s.Asked, s.Settings = "", "", "", "", sessions.Selection{}, Settings{}
+		s.Evidence, s.Capability, s.Containment = sessions.Evidence{}, sessions.Capabilities{}, sessions.Containment{}
+		s.Error, s.Usage, s.WorkspaceID = nil, nil, ""
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec("UPDATE sessions SET first_seq = last_seq + 1 WHERE id = ?", id)
+	return err
+}
+
+// KeepEvents cuts all but the last n events of a session; reads show what is missing as a gap. It returns how many were
+// cut. The space comes back with the next Purge.
+func (tx *Tx) KeepEvents(session string, n int64) (int64, error) {
+	s, err := tx.GetSession("", session)
+	if err != nil {
+		return 0, err
+	}
+	first := max(s.FirstSeq, s.LastSeq-max(n, 0)+1)
+	if first == s.FirstSeq {
+		return 0, nil
+	}
+	_, err = tx.exec("UPDATE sessions SET first_seq = ? WHERE n = ?", first, s.N)
+	return first - s.FirstSeq, err
+}
+
+// KeepEventsOfAll is KeepEvents for every session, and tells how many sessions lost some.
+func (tx *Tx) KeepEventsOfAll(n int64) (int64, error) {
+	n = max(n, 0)
+	return tx.exec("UPDATE sessions SET first_seq = last_seq - ? + 1 WHERE last_seq - first_seq + 1 > ?", n, n)
+}
+
+// Purge removes from the file what DeleteSession and KeepEvents cut, in small commits between which others go on, and
+// gives the space back to the disk. It returns how many rows went. An interrupted purge goes on with the next one.
+func (j *Journal) Purge(ctx context.Context) (int64, error) {
+	total := int64(0)
+	for {
+		n := int64(0)
+		err := j.Update(ctx, func(tx *Tx) (err error) {
+			n, err = tx.purge()
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		if n == 0 {
+			break
+		}
+		total += n
+	}
+	if total == 0 {
+		return 0, nil
+	}
+	return total, j.shrink(ctx)
+}
+
+// purge removes one batch.
+func (tx *Tx) purge() (int64, error) {
+	var id string
+	var first, last int64
+	found, err := tx.one(func(r *row) { id, first, last = r.text(), r.int(), r.int() },
+		"SELECT id, first_seq, last_seq FROM sessions WHERE first_seq > purged + 1 ORDER BY n LIMIT 1")
+	if err != nil {
+		return 0, err
+	}
+	if found {
+		n, err := tx.exec(`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE session = ? AND seq < ? ORDER BY seq LIMIT ?)`,
+			id, first, purgeBatch)
+		if err != nil || n == purgeBatch {
+			return n, err
+		}
+		_, err = tx.exec("UPDATE sessions SET purged = ? WHERE id = ?", min(first-1, last), id)
+		return max(n, 1), err
+	}
+	found, err = tx.one(func(r *row) { id = r.text() }, "SELECT id FROM sessions WHERE state = 'deleted' AND wiped = 0 ORDER BY n LIMIT 1")
+	if err != nil || !found {
+		return 0, err
+	}
+	for _, sql := range []string{
+		`DELETE FROM inputs WHERE rowid IN (SELECT i.rowid FROM generations g JOIN inputs i ON i.generation = g.id WHERE g.session = ? LIMIT ?)`,
+		`DELETE FROM requests WHERE n IN (SELECT n FROM requests WHERE session = ? LIMIT ?)`,
+		`DELETE FROM commands WHERE position IN (SELECT position FROM commands WHERE session = ? LIMIT ?)`,
+		`DELETE FROM generations WHERE rowid IN (SELECT rowid FROM generations WHERE session = ? LIMIT ?)`,
+	} {
+		n, err := tx.exec(sql, id, purgeBatch)
+		if err != nil || n > 0 {
+			return n, err
+		}
+	}
+	_, err = tx.exec("UPDATE sessions SET wiped = 1 WHERE id = ?", id)
+	return 1, err
+}
+
+// shrink gives free pages back to the disk, a few at a time, and empties the log, which still holds what was deleted.
+func (j *Journal) shrink(ctx context.Context) error {
+	for free := int64(1); free > 0; {
+		err := j.Update(ctx, func(tx *Tx) (err error) {
+			if err = tx.query(func(*row) error { return nil }, "PRAGMA incremental_vacuum(200)"); err != nil {
+				return err
+			}
+			free, err = tx.number("PRAGMA freelist_count")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return j.onWriter(ctx, func() error {
+		if err := j.refusal(); err != nil {
+			return err
+		}
+		// Without patience: a reader that is at work must not hold up the writer. The next purge tries again.
+		if err := j.writer.db.BusyTimeout(0); err != nil {
+			return refuse(j.path, "checkpoint", err)
+		}
+		_, _, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+		if err != nil && !errors.Is(err, sqlite3.BUSY) {
+			return j.writeFailed("checkpoint", err)
+		}
+		return refuse(j.path, "checkpoint", j.writer.db.BusyTimeout(busyTimeout))
+	})
+}
+
+// Size is the room that the journal takes on the disk.
+func (j *Journal) Size() (int64, error) {
+	total := int64(0)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		n, _, err := j.o.disk.size(j.path + suffix)
+		if err != nil {
+			return 0, refuse(j.path, "size", err)
+		}
+		total += n
+	}
+	return total, nil
+}
