@@ -1,0 +1,283 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/batonmcp/baton/internal/wire"
+	"github.com/batonmcp/baton/sessions"
+)
+
+// choose applies selections and has every one confirmed by the agent's own full report: the model first, because the
+// other options change with it, then its parameters, the mode, the effort and the native options, each against the set
+// that the last answer brought. With all false only what differs from the last time is applied.
+//
+// Nothing is taken for confirmed before all of it is.
+func (a *Agent) choose(ctx context.Context, next asked, all bool) (err error) {
+	s := &a.settings
+	if effort := a.effortOf(next.Model); effort != "" && next.Effort != "" && effort != plainEffort(next.Effort) {
+		return sessions.Errorf(sessions.CodeInvalidParams, "model %q names effort %s, and effort %q was asked beside it",
+			next.Model, effort, next.Effort).Do("ask for another model name, or leave the effort out")
+	}
+	changed := func(selection, word, before string) bool {
+		return word != "" && (all || word != before || !s.holdsAll(selection))
+	}
+	model := changed("model", next.Model, s.asked.Model)
+	mode := changed("mode", next.Mode, s.asked.Mode)
+	effort := next.Effort != "" && (model || changed("effort", next.Effort, s.asked.Effort))
+	native := all || model
+
+	s.choosing, s.touched = true, nil
+	defer func() {
+		s.choosing = false
+		if err == nil {
+			return
+		}
+		for _, selection := range s.touched {
+			if s.unsettled == nil {
+				s.unsettled = map[string]bool{}
+			}
+			s.unsettled[selection] = true
+		}
+	}()
+
+	keep := func(selection string) (old []constraint) {
+		for _, c := range s.confirmed {
+			if c.selection == selection {
+				old = append(old, c)
+			}
+		}
+		return old
+	}
+	var confirmed []constraint
+	add := func(c []constraint, err error) error {
+		confirmed = append(confirmed, c...)
+		return err
+	}
+	steps := []struct {
+		selection string
+		apply     bool
+		run       func() ([]constraint, error)
+	}{
+		{"model", model, func() ([]constraint, error) { return a.chooseModel(ctx, next) }},
+		{"mode", mode, func() ([]constraint, error) { return a.chooseMode(ctx, next.Mode) }},
+		{"effort", effort, func() ([]constraint, error) { return a.chooseEffort(ctx, next.Effort) }},
+	}
+	for _, id := range slices.Sorted(maps.Keys(next.native)) {
+		steps = append(steps, struct {
+			selection string
+			apply     bool
+			run       func() ([]constraint, error)
+		}{id, native, func() ([]constraint, error) { return a.chooseNative(ctx, id, next.native[id]) }})
+	}
+	for _, step := range steps {
+		if !step.apply {
+			confirmed = append(confirmed, keep(step.selection)...)
+		} else if err := add(step.run()); err != nil {
+			return err
+		}
+	}
+	// An answer may have confirmed its own option and changed another one's.
+	for _, c := range confirmed {
+		if !s.holds(c) {
+			after := settings{options: s.options, modes: s.modes, models: s.models, confirmed: confirmed}
+			return sessions.UnconfirmedError(after.drift())
+		}
+	}
+	s.confirmed, s.asked = confirmed, next
+	for _, c := range confirmed {
+		delete(s.unsettled, c.selection)
+	}
+	return nil
+}
+
+func (s *settings) holdsAll(selection string) bool {
+	found := false
+	for _, c := range s.confirmed {
+		if c.selection == selection {
+			found = true
+			if !s.holds(c) {
+				return false
+			}
+		}
+	}
+	return found
+}
+
+func (a *Agent) chooseModel(ctx context.Context, next asked) ([]constraint, error) {
+	s := &a.settings
+	o := s.model()
+	if o == nil {
+		// Without the option there is nothing that confirms a change: session/set_model is in no schema, and Gemini
+		// answers it with {} for a model that does not exist (0.61). What the agent runs anyway needs no change.
+		if s.models.Current == next.Model {
+			return []constraint{{"model", next.Model, "", next.Model}}, nil
+		}
+		e := sessions.Errorf(sessions.CodeUnsupported, "the agent has no configuration option for its model, so %q cannot be confirmed", next.Model)
+		if s.models.Current != "" {
+			return nil, e.Do("leave the model out, or ask for %s, which the agent reports", s.models.Current)
+		}
+		return nil, e.Do("leave the model out, or choose it in the agent's own configuration")
+	}
+	n, err := a.readModel(next.Model, o)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.setOption(ctx, *o, n.base, "model", next.Model)
+	if err != nil {
+		return nil, err
+	}
+	confirmed := []constraint{c}
+	settings, err := n.settings(next.Model, s.options)
+	if err != nil {
+		return nil, err
+	}
+	for _, set := range settings {
+		o := find(s.options, set.option, "")
+		if o == nil { // an answer on the way took it away
+			return nil, refuseOption(next.Model, set.option+" is not offered", s.options)
+		}
+		c, err := a.setOption(ctx, *o, set.value, "model", next.Model)
+		if err != nil {
+			return nil, err
+		}
+		confirmed = append(confirmed, c)
+	}
+	return confirmed, nil
+}
+
+// readModel reads a name as the runner has them: Cursor in several ways, everybody else by exact value.
+func (a *Agent) readModel(name string, o *option) (modelName, error) {
+	if a.cursor {
+		return parseModel(name, o.Choices)
+	}
+	if _, ok := o.pick(name); !ok {
+		return modelName{}, refuseModel(name, "is not offered", o.Choices)
+	}
+	return modelName{base: name}, nil
+}
+
+// effortOf is the effort that a model's name carries, "" when it carries none or cannot be read.
+func (a *Agent) effortOf(name string) string {
+	o := a.settings.model()
+	if !a.cursor || o == nil || name == "" {
+		return ""
+	}
+	n, err := parseModel(name, o.Choices)
+	if err != nil {
+		return ""
+	}
+	for _, p := range n.params {
+		if p[0] == "effort" || p[0] == "reasoning" {
+			return plainEffort(p[1])
+		}
+	}
+	return n.effort
+}
+
+func (a *Agent) chooseEffort(ctx context.Context, word string) ([]constraint, error) {
+	o := findEffort(a.settings.options)
+	if o == nil {
+		return nil, sessions.Errorf(sessions.CodeUnsupported, "the agent offers no effort for this model, %q was asked", word).
+			Do("leave the effort out")
+	}
+	v, ok := o.pickEffort(word)
+	if !ok {
+		return nil, sessions.Errorf(sessions.CodeModelUnavailable, "effort %q is not offered for this model", word).
+			Do("choose one of: %s", list(o.offers())).With("offered", o.offers())
+	}
+	c, err := a.setOption(ctx, *o, v, "effort", word)
+	return []constraint{c}, err
+}
+
+func (a *Agent) chooseNative(ctx context.Context, id, word string) ([]constraint, error) {
+	o := find(a.settings.options, id, "")
+	if o == nil {
+		var ids []string
+		for _, o := range a.settings.options {
+			ids = append(ids, o.ID)
+		}
+		return nil, sessions.Errorf(sessions.CodeUnsupported, "the agent has no configuration option %q", id).
+			Do("choose among: %s", list(ids)).With("offered", ids)
+	}
+	v, ok := o.pick(word)
+	if !ok {
+		return nil, sessions.Errorf(sessions.CodeUnsupported, "option %s does not take %q", id, word).
+			Do("choose one of: %s", list(o.offers())).With("offered", o.offers())
+	}
+	c, err := a.setOption(ctx, *o, v, id, word)
+	return []constraint{c}, err
+}
+
+func (a *Agent) chooseMode(ctx context.Context, word string) ([]constraint, error) {
+	s := &a.settings
+	mode, ok := pickMode(word, s.offeredModes())
+	if !ok {
+		return nil, sessions.Errorf(sessions.CodeUnsupported, "the agent has no mode %q", word).
+			Do("leave the mode out, or choose one of: %s", list(s.offeredModes())).With("offered", s.offeredModes())
+	}
+	if o := s.mode(); o != nil {
+		c, err := a.setOption(ctx, *o, mode, "mode", word)
+		return []constraint{c}, err
+	}
+	c := constraint{"mode", word, "", mode}
+	if s.holds(c) {
+		return []constraint{c}, nil
+	}
+	// The answer to session/set_mode says nothing; the update beside it does, before or after.
+	s.touched = append(s.touched, "mode")
+	if _, err := a.call(ctx, methodSetMode, setModeParams{a.session, mode}, a.o.HandshakeTimeout); err != nil {
+		return nil, a.refusedSetting("mode", word, err)
+	}
+	err := a.pump(ctx, "the mode's update", a.o.ConfirmTimeout, func() bool { return s.holds(c) })
+	if sessions.CodeOf(err) == sessions.CodeTimeout && ctx.Err() == nil {
+		return nil, sessions.UnconfirmedError([]sessions.Difference{{Name: "mode", Asked: word, Reported: s.modes.Current}})
+	}
+	return []constraint{c}, err
+}
+
+// setOption sets one option and takes the whole answer as the new set. The answer must bring the set, and in it the
+// value.
+func (a *Agent) setOption(ctx context.Context, o option, value any, selection, word string) (constraint, error) {
+	c := constraint{selection, word, o.ID, value}
+	p := setOptionParams{SessionID: a.session, ConfigID: o.ID, Value: value}
+	if o.Boolean {
+		p.Type = "boolean"
+	}
+	a.settings.touched = append(a.settings.touched, selection)
+	m, err := a.call(ctx, methodSetOption, p, a.o.HandshakeTimeout)
+	if err != nil {
+		return c, a.refusedSetting(selection, word, err)
+	}
+	var r setOptionResult
+	if decode(m.Result, &r) != nil || !a.settings.take(r.ConfigOptions) {
+		return c, sessions.UnconfirmedError([]sessions.Difference{{Name: selection, Asked: word}})
+	}
+	if !a.settings.holds(c) {
+		reported := ""
+		if now := find(a.settings.options, o.ID, ""); now != nil {
+			reported = now.current()
+		}
+		return c, sessions.UnconfirmedError([]sessions.Difference{{Name: selection, Asked: word, Reported: reported}})
+	}
+	return c, nil
+}
+
+// refusedSetting is the agent's error for a value that it offered before.
+func (a *Agent) refusedSetting(selection, word string, err error) error {
+	var e *wire.ResponseError
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.Code != wire.CodeInvalidParams {
+		return a.agentError("setting "+selection, e)
+	}
+	code := sessions.CodeUnsupported
+	if selection == "model" || selection == "effort" {
+		code = sessions.CodeModelUnavailable
+	}
+	return sessions.Errorf(code, "the agent refused %s %q: %w", selection, word, e).
+		Do("choose another one, or look whether the account may use it").With("data", e.Data)
+}

@@ -1,0 +1,139 @@
+package acp
+
+import (
+	"encoding/json"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Kinds of session/update.
+const (
+	updateText     = "agent_message_chunk"
+	updateThought  = "agent_thought_chunk"
+	updateUser     = "user_message_chunk"
+	updateTool     = "tool_call"
+	updateToolMore = "tool_call_update"
+	updatePlan     = "plan"
+	updateUsage    = "usage_update"
+	updateMode     = "current_mode_update"
+	updateOptions  = "config_option_update"
+	updateCommands = "available_commands_update"
+	updateInfo     = "session_info_update"
+)
+
+// update handles one session/update.
+func (a *Agent) update(params json.RawMessage) {
+	var p struct {
+		SessionID string          `json:"sessionId"`
+		Update    json.RawMessage `json:"update"`
+	}
+	var u struct {
+		Kind      string `json:"sessionUpdate"`
+		MessageID string `json:"messageId"`
+		ToolID    string `json:"toolCallId"`
+	}
+	if decode(params, &p) != nil || decode(p.Update, &u) != nil || u.Kind == "" {
+		a.unknown("update", "without a kind", params)
+		return
+	}
+	agent := p.SessionID
+	if agent == a.session || agent == "" || a.session == "" {
+		agent = ""
+	}
+	switch u.Kind {
+	case updateMode, updateOptions:
+		if agent == "" {
+			a.reportedSetting(u.Kind, p.Update)
+		}
+		return
+	case updateCommands, updateInfo:
+		return // at any time, also after a turn; nothing of ours depends on them
+	case updateText, updateThought, updateUser, updateTool, updateToolMore, updatePlan, updateUsage:
+	default:
+		a.unknown("update", u.Kind, p.Update)
+		return
+	}
+	if a.history(agent, u.MessageID, u.ToolID, u.Kind) {
+		return
+	}
+	f := a.place(agent, u.Kind, u.MessageID, u.ToolID)
+	switch u.Kind {
+	case updateText:
+		f.chunk(sessions.EventText, p.Update)
+	case updateThought:
+		f.chunk(sessions.EventReasoning, p.Update)
+	case updatePlan:
+		f.plan(p.Update)
+	case updateUsage:
+		f.usage(p.Update)
+	case updateTool, updateToolMore:
+		var c toolCall
+		if decode(p.Update, &c) != nil || c.ID == "" {
+			a.unknown("update", u.Kind+" without toolCallId", p.Update)
+			return
+		}
+		f.call(c, p.Update)
+	}
+}
+
+// history swallows what belongs to the past of a resumed conversation: everything before the answer to session/load,
+// and what straggles in before the first prompt. Its ids are kept, so that it is known again later. It is never
+// evidence: zed's codex-acp replays rejected and cancelled tools as completed (0.16.0).
+func (a *Agent) history(agent, message, tool, kind string) bool {
+	if !a.replay && (!a.resumed || a.turns > 0 || kind == updateUsage) {
+		return false
+	}
+	if agent == "" {
+		a.past.note(message, tool, "")
+	}
+	return true
+}
+
+// place finds the feed that an update belongs to, and takes it for acceptance of the running prompt where it can be of
+// no other.
+func (a *Agent) place(agent, kind, message, tool string) *feed {
+	if a.turn == nil {
+		if command, ok := a.past.owner(message, tool); ok && agent == "" {
+			return a.revive(command, tool)
+		}
+		return a.lateFeed(agent)
+	}
+	if agent != "" {
+		return a.feedOf(agent)
+	}
+	f := a.feedOf("")
+	switch kind {
+	case updateUsage:
+		return f
+	case updateTool: // announced anew, so it is this turn's, also where the id was used before
+		a.past.tools.drop(tool)
+	case updateToolMore:
+		if command, old := a.past.tools.get(tool); old && f.tools[tool] == nil {
+			return a.revive(command.command, tool)
+		}
+	case updateText, updateThought, updateUser:
+		if command, old := a.past.messages.get(message); old && message != "" && !f.ids[message] {
+			return a.revive(command, "")
+		}
+	}
+	a.accept(kind)
+	return f
+}
+
+// reportedSetting takes a change of mode or options that the agent reports.
+func (a *Agent) reportedSetting(kind string, raw json.RawMessage) {
+	var u struct {
+		Mode    string          `json:"currentModeId"`
+		Options json.RawMessage `json:"configOptions"`
+	}
+	if decode(raw, &u) != nil {
+		return
+	}
+	if kind == updateMode {
+		a.settings.switched(u.Mode)
+	} else if !a.settings.take(u.Options) {
+		a.unknown("update", kind+" without options", raw)
+		return
+	}
+	a.settingsReported()
+}
