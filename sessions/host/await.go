@@ -15,7 +15,7 @@ func (h *Host) view(ctx context.Context, principal, id string) (v sessions.Sessi
 		if err != nil {
 			return err
 		}
-		v, err = tx.ViewOf(s)
+		v, err = viewOf(tx, s)
 		return err
 	})
 	return v, err
@@ -36,7 +36,7 @@ func (h *Host) await(ctx context.Context, principal, id string, d time.Duration,
 			if err != nil {
 				return err
 			}
-			if v, err = tx.ViewOf(s); err != nil {
+			if v, err = viewOf(tx, s); err != nil {
 				return err
 			}
 			ok, err = done(tx, &v)
@@ -96,4 +96,12 @@ func replay(tx *journal.Tx, who sessions.Caller, key, verb, mean string) (journa
 		return op, false, journal.KeyConflict(op)
 	}
 	return op, true, nil
+}
+
+// viewOf is a session as every answer shows it. The agent's own report of its settings stays in the journal and in the
+// event that confirmed them: it can be long, and an answer is read by a model.
+func viewOf(tx *journal.Tx, s journal.Session) (sessions.Session, error) {
+	v, err := tx.ViewOf(s)
+	v.Selections.Evidence.Raw = nil
+	return v, err
 }

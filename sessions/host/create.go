@@ -230,11 +230,15 @@ func (h *Host) created(ctx context.Context, who sessions.Caller, id created, a s
 // plan makes everything that a launch needs, or refuses.
 func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, s sessions.Settings) (launch, config.Runner, error) {
 	getenv := lookup(who.Env)
-	runner, err := h.o.Config.Resolve(name, cwd, getenv)
+	cfg, err := h.config()
+	if err != nil {
+		return launch{}, config.Runner{}, err
+	}
+	runner, err := cfg.Resolve(name, cwd, getenv)
 	if err != nil {
 		return launch{}, runner, err
 	}
-	if err := h.checkSandbox(runner.Protocol, name, s.Sandbox, h.can); err != nil {
+	if err := h.checkSandbox(cfg, runner.Protocol, name, s.Sandbox); err != nil {
 		return launch{}, runner, err
 	}
 	if len(s.MCPServers) > 0 && runner.Protocol == protocolACP {

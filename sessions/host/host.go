@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -24,7 +25,7 @@ const (
 // Options is what a host is made of.
 type Options struct {
 	Places  place.Places
-	Config  *config.Config
+	Config  *config.Config // as it was at the start; runners are looked up in the file as it is then
 	Version string
 	Log     zerolog.Logger
 	// Rung forces a containment rung; "" takes the best that the machine allows.
@@ -46,6 +47,8 @@ type Host struct {
 	life context.Context // ends when the host stops; sessions go on
 	end  context.CancelFunc
 	wg   sync.WaitGroup
+
+	calls atomic.Int64 // open calls
 
 	mu        sync.Mutex
 	stopping  bool
@@ -101,6 +104,9 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	}
 	return h, nil
 }
+
+// config reads the configuration as it is now: a runner that was added is there at once.
+func (h *Host) config() (*config.Config, error) { return config.Load(h.o.Places.Config) }
 
 // epochName is the consumer whose cursor counts the hosts of this journal; a bridge fences an older one.
 const epochName = "host/epoch"

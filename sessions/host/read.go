@@ -120,7 +120,7 @@ func (h *Host) List(ctx context.Context, who sessions.Caller, a sessions.ListArg
 			return err
 		}
 		for _, s := range list {
-			v, err := tx.ViewOf(s)
+			v, err := viewOf(tx, s)
 			if err != nil {
 				return err
 			}

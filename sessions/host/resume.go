@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/journal"
@@ -64,15 +65,15 @@ type resumption struct {
 	mean       string
 	generation string
 
-	runner  plannedRunner
+	planned planned
 	asked   sessions.Settings
 	unknown []string
 	started bool
 }
 
-type plannedRunner struct {
+type planned struct {
 	set    bool
-	cwd    string
+	runner config.Runner
 	launch launch
 }
 
@@ -110,12 +111,12 @@ func (r *resumption) prepare(ctx context.Context) error {
 	if err := r.h.checkCwd(s.Cwd); err != nil {
 		return err
 	}
-	l, _, err := r.h.plan(r.who, s.ID, r.generation, s.Runner, s.Cwd, settings)
+	l, runner, err := r.h.plan(r.who, s.ID, r.generation, s.Runner, s.Cwd, settings)
 	if err != nil {
 		return err
 	}
 	r.asked = settings
-	r.runner = plannedRunner{set: true, cwd: s.Cwd, launch: l}
+	r.planned = planned{set: true, runner: runner, launch: l}
 	return nil
 }
 
@@ -220,7 +221,7 @@ func (r *resumption) applyLive(tx *journal.Tx, c *changes, s journal.Session, ac
 }
 
 func (r *resumption) applyStart(tx *journal.Tx, c *changes, s journal.Session, ap *applier) error {
-	if !r.runner.set {
+	if !r.planned.set {
 		return sessions.Errorf(sessions.CodeIncomplete, "session %s ended while it was being resumed", s.ID).Do("call session_resume again")
 	}
 	g, found, err := tx.LastGeneration(s.ID)
@@ -241,22 +242,18 @@ func (r *resumption) applyStart(tx *journal.Tx, c *changes, s journal.Session, a
 	if s.HadTurn && !s.Capability.Resume {
 		return sessions.Errorf(sessions.CodeUnsupported, "runner %s cannot take up a conversation again", s.Runner).Do("create a new session")
 	}
-	open := &r.runner.launch.spec.Open
+	open := &r.planned.launch.spec.Open
 	open.NativeID, open.HadTurn, open.Unknown = s.NativeID, s.HadTurn, r.unknown
 	if _, err := tx.UpdateSession(s.ID, func(s *journal.Session) {
 		s.Asked, s.Settings = r.asked.Selection(), keptSettings(r.asked)
 	}); err != nil {
 		return err
 	}
-	runner, err := r.h.o.Config.Resolve(s.Runner, s.Cwd, lookup(r.who.Env))
-	if err != nil {
-		return err
-	}
-	if err := r.h.begin(tx, c, s.ID, r.generation, s.Cwd, runner, r.runner.launch, r.who, r.a.RunQueue); err != nil {
+	if err := r.h.begin(tx, c, s.ID, r.generation, s.Cwd, r.planned.runner, r.planned.launch, r.who, r.a.RunQueue); err != nil {
 		return err
 	}
 	r.h.mu.Lock()
-	r.h.launches[r.generation] = r.runner.launch
+	r.h.launches[r.generation] = r.planned.launch
 	r.h.mu.Unlock()
 	r.started = true
 	return nil

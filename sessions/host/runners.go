@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/internal/local"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sandbox/env"
@@ -32,23 +33,27 @@ type probed struct {
 // RunnerList shows every runner: whether it is installed, and what it said of itself when it was asked, in a bridge
 // without a session.
 func (h *Host) RunnerList(ctx context.Context, who sessions.Caller, a sessions.RunnerListArgs) (sessions.RunnerListResult, error) {
-	names := h.o.Config.Names()
+	cfg, err := h.config()
+	if err != nil {
+		return sessions.RunnerListResult{}, err
+	}
+	names := cfg.Names()
 	out := make([]sessions.Runner, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		wg.Go(func() { out[i] = h.runner(ctx, who, name, a.Refresh) })
+		wg.Go(func() { out[i] = h.runner(ctx, who, cfg, name, a.Refresh) })
 	}
 	wg.Wait()
 	return sessions.RunnerListResult{Runners: out}, ctx.Err()
 }
 
-func (h *Host) runner(ctx context.Context, who sessions.Caller, name string, refresh bool) sessions.Runner {
+func (h *Host) runner(ctx context.Context, who sessions.Caller, cfg *config.Config, name string, refresh bool) sessions.Runner {
 	r := sessions.Runner{Name: name, Login: "unknown", Models: []sessions.Model{}, Modes: []string{}, Capability: map[string]any{}}
 	cwd := lookup(who.Env)("HOME")
 	if !filepath.IsAbs(cwd) {
 		cwd = "/"
 	}
-	found, err := h.o.Config.Resolve(name, cwd, lookup(who.Env))
+	found, err := cfg.Resolve(name, cwd, lookup(who.Env))
 	r.Protocol = found.Protocol
 	if err != nil {
 		r.Problem = sessions.AsError(err).Error()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -100,9 +100,10 @@ func (h *Host) checkCwd(path string) error {
 }
 
 // checkSandbox refuses a sandbox that nobody can enforce for this runner here.
-func (h *Host) checkSandbox(protocol, runner, sandboxName string, can sandbox.Capability) error {
+func (h *Host) checkSandbox(cfg *config.Config, protocol, runner, sandboxName string) error {
+	can := h.can
 	if sandboxName == sessions.SandboxFullAccess {
-		if !can.MountNamespace && !h.o.Config.Host.AllowUnconfinedFullAccess {
+		if !can.MountNamespace && !cfg.Host.AllowUnconfinedFullAccess {
 			return sessions.Errorf(sessions.CodeSandboxUnavailable,
 				"danger-full-access was asked, and without a mount namespace an agent could answer its own requests (%s)", strings.Join(can.Reasons, "; ")).
 				Do("allow user namespaces on this machine, or set allow_unconfined_full_access = true under [host] in %s", h.o.Places.Config)

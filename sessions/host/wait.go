@@ -91,7 +91,7 @@ func (h *Host) timedOut(ctx context.Context, who sessions.Caller, ids []string) 
 			if err != nil {
 				return err
 			}
-			v, err := tx.ViewOf(s)
+			v, err := viewOf(tx, s)
 			if err != nil {
 				return err
 			}
@@ -137,7 +137,7 @@ func (h *Host) lookAt(tx *journal.Tx, who sessions.Caller, ids []string, after m
 
 // news tells whether a session has settled or asks; with a cursor, only by events that are newer.
 func (h *Host) news(tx *journal.Tx, s journal.Session, after int64, cursor, every bool, max int) (sessions.Waited, bool, error) {
-	v, err := tx.ViewOf(s)
+	v, err := viewOf(tx, s)
 	if err != nil {
 		return sessions.Waited{}, false, err
 	}

@@ -42,6 +42,12 @@ func (b *breaking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.then.ServeHTTP(w, r)
 }
 
+func (b *breaking) seen() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.bodies...)
+}
+
 func cut(w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {
@@ -76,17 +82,17 @@ func TestCallIsMadeAgainUnderItsKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(b.bodies) != 4 {
-		t.Fatalf("%d attempts", len(b.bodies))
+	if len(b.seen()) != 4 {
+		t.Fatalf("%d attempts", len(b.seen()))
 	}
 	var first, again call[sessions.SendArgs]
-	if err := json.Unmarshal([]byte(b.bodies[0]), &first); err != nil {
+	if err := json.Unmarshal([]byte(b.seen()[0]), &first); err != nil {
 		t.Fatal(err)
 	}
 	if sessions.CheckUUID("key", first.Args.CommandID) != nil || first.Args.WaitSeconds != nil {
 		t.Errorf("first attempt %+v", first.Args)
 	}
-	for _, body := range b.bodies[1:] {
+	for _, body := range b.seen()[1:] {
 		if err := json.Unmarshal([]byte(body), &again); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +114,7 @@ func TestWaitIsMadeAgainForTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again call[sessions.WaitArgs]
-	if err := json.Unmarshal([]byte(b.bodies[1]), &again); err != nil {
+	if err := json.Unmarshal([]byte(b.seen()[1]), &again); err != nil {
 		t.Fatal(err)
 	}
 	if n := again.Args.WaitSeconds; n == nil || *n > sessions.DefaultWaitSeconds || *n < sessions.DefaultWaitSeconds-10 {
@@ -173,8 +179,8 @@ func TestGivingUpSaysWhatIsKnown(t *testing.T) {
 			b := &breaking{ways: c.ways, then: c.then}
 			run(t, path, b)
 			err := c.call(New(Options{Socket: path}))
-			if sessions.CodeOf(err) != c.want || len(b.bodies) != c.attempts {
-				t.Errorf("after %d attempts: %v", len(b.bodies), err)
+			if sessions.CodeOf(err) != c.want || len(b.seen()) != c.attempts {
+				t.Errorf("after %d attempts: %v", len(b.seen()), err)
 			}
 			if e := sessions.AsError(err); c.want == sessions.CodeOutcomeUnknown && (e.Details["key"] != "k1" || !strings.Contains(e.Action, "k1")) {
 				t.Errorf("the key is not named: %#v", e)

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/batonmcp/baton/acp"
+	"github.com/batonmcp/baton/appserver"
+	"github.com/batonmcp/baton/internal/wire"
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
+)
+
+// adapters is what a bridge of this binary can speak, by protocol name.
+func adapters() map[string]bridge.Adapter {
+	return map[string]bridge.Adapter{
+		"app-server": {
+			New: func(c *wire.Conn, sink sessions.Sink, _ bridge.Spec, log *zerolog.Logger) sessions.Agent {
+				return appserver.New(c, sink, appserver.Options{Logger: log, Version: version})
+			},
+			Probe: func(ctx context.Context, c *wire.Conn, _ bridge.Spec, log *zerolog.Logger) (sessions.Probe, error) {
+				return appserver.Probe(ctx, c, appserver.Options{Logger: log, Version: version})
+			},
+		},
+		"acp": {
+			New: func(c *wire.Conn, sink sessions.Sink, s bridge.Spec, log *zerolog.Logger) sessions.Agent {
+				return acp.New(c, sink, acpOptions(s, log))
+			},
+			Probe: func(ctx context.Context, c *wire.Conn, s bridge.Spec, log *zerolog.Logger) (sessions.Probe, error) {
+				return acp.Probe(ctx, c, acpOptions(s, log))
+			},
+		},
+	}
+}
+
+func acpOptions(s bridge.Spec, log *zerolog.Logger) acp.Options {
+	key := slices.ContainsFunc(s.Env, func(e string) bool { return strings.HasPrefix(e, "CURSOR_API_KEY=") })
+	return acp.Options{Log: log, ClientVersion: version, APIKey: key}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/internal/place"
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions/host"
+)
+
+func newHost() *cobra.Command {
+	c := &cobra.Command{Use: "host", Short: "The daemon behind every front end; it starts by itself when it is needed", Example: "  baton host status"}
+	c.AddCommand(newHostRun(), newHostStatus(), newHostStop())
+	return c
+}
+
+func newHostRun() *cobra.Command {
+	return &cobra.Command{
+		Use:     "run",
+		Short:   "Be the host of this state directory, until it is stopped or idle",
+		Example: "  baton host run",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			places, err := place.Find(os.Getenv)
+			if err != nil {
+				return err
+			}
+			cfg, err := config.Load(places.Config)
+			if err != nil {
+				return err
+			}
+			level := zerolog.InfoLevel
+			if l := logLevel(); l < level {
+				level = l
+			}
+			log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Str("part", "host").Int("pid", os.Getpid()).Logger()
+			return host.Serve(c.Context(), host.Options{Places: places, Config: cfg, Version: version, Log: log,
+				Rung: sandbox.Rung(os.Getenv("BATON_SANDBOX_RUNG"))})
+		},
+	}
+}
+
+func newHostStatus() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "status",
+		Short:   "Say whether a host runs, and what it holds",
+		Example: "  baton host status --json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			api, err := client()
+			if err != nil {
+				return err
+			}
+			s, err := api.Status(c.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(os.Stdout).Encode(s)
+			}
+			fmt.Printf("host %s, pid %d, %d live sessions, state in %s\n", s.Version, s.PID, s.Live, s.State)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newHostStop() *cobra.Command {
+	return &cobra.Command{
+		Use:     "stop",
+		Short:   "Stop the host; live sessions keep running and the next host adopts them",
+		Example: "  baton host stop",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			api, err := client()
+			if err != nil {
+				return err
+			}
+			s, err := api.Stop(c.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Printf("host %d is stopping\n", s.PID)
+			for _, id := range s.Keeps {
+				fmt.Printf("keeps running: session %s\n", id)
+			}
+			return nil
+		},
+	}
+}

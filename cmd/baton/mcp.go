@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/batonmcp/baton/internal/place"
+	"github.com/batonmcp/baton/mcpserver"
+	"github.com/batonmcp/baton/sandbox/env"
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/host/remote"
+)
+
+func newMCP() *cobra.Command {
+	var principal string
+	c := &cobra.Command{
+		Use:     "mcp",
+		Short:   "Serve MCP on standard input and output",
+		Example: "  baton mcp\n  claude mcp add baton --scope user -- baton mcp",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			api, err := client()
+			if err != nil {
+				return err
+			}
+			log := stderrLog("mcp")
+			s := mcpserver.New(api, mcpserver.Options{Caller: caller(principal), Version: version, Logger: &log})
+			return s.ServeStdio(c.Context(), os.Stdin, os.Stdout)
+		},
+	}
+	c.Flags().StringVar(&principal, "principal", sessions.DefaultPrincipal, "whose sessions these are; keeps programs of one user apart, it is no wall")
+	return c
+}
+
+// client is the API of the host of this environment, which is started when it is needed.
+func client() (*remote.Client, error) {
+	places, err := place.Find(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	log := stderrLog("client")
+	o := remote.At(places, "host", "run")
+	o.Logger = &log
+	return remote.New(o), nil
+}
+
+// caller is this front end, with the part of its environment that agents may get or that names runners.
+func caller(principal string) sessions.Caller {
+	environ := env.Allowed(os.Environ())
+	for _, e := range os.Environ() {
+		if strings.HasPrefix(e, "BATON_RUNNER_") {
+			environ = append(environ, e)
+		}
+	}
+	return sessions.Caller{Principal: principal, Env: environ}
+}
+
+// stderrLog is where a front end says what its user may want to know; standard output belongs to the protocol.
+func stderrLog(part string) zerolog.Logger {
+	return zerolog.New(os.Stderr).Level(logLevel()).With().Timestamp().Str("part", part).Logger()
+}
+
+func logLevel() zerolog.Level {
+	if l, err := zerolog.ParseLevel(os.Getenv("BATON_LOG")); err == nil && l != zerolog.NoLevel {
+		return l
+	}
+	return zerolog.WarnLevel
+}

@@ -1,0 +1,119 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/batonmcp/baton/internal/local"
+	"github.com/batonmcp/baton/sessions/host/remote"
+)
+
+// Serve is the life of a host process: it takes the state directory's lock, adopts what lives, and answers on the
+// socket until ctx ends, a caller asks it to stop, or it has been idle for the configured time. Where another process
+// is the host already it returns nil at once. Sessions go on after it.
+func Serve(ctx context.Context, o Options) (err error) {
+	claim, err := remote.Take(o.Places)
+	if errors.Is(err, local.ErrLocked) {
+		o.Log.Info().Msg("another process is the host")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, claim.Release()) }()
+	h, err := New(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer h.Stop()
+	ln, err := claim.Listen()
+	if err != nil {
+		return err
+	}
+	ln.Refused = func(err error) { o.Log.Warn().Err(err).Msg("connection refused") }
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	started := time.Now().UTC()
+	status := func() remote.Status {
+		return remote.Status{Version: o.Version, Protocol: remote.Protocol, PID: os.Getpid(), Epoch: h.epoch, Started: started, State: o.Places.State, Live: h.Live()}
+	}
+	handler := remote.Handler(h, remote.HandlerOptions{Status: status, Token: claim.Token, Logger: &o.Log,
+		Stop: func(context.Context) (remote.Stopped, error) {
+			defer stop()
+			return remote.Stopped{Status: status(), Keeps: h.liveIDs()}, nil
+		}})
+	srv := remote.Server(h.counting(handler))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	o.Log.Info().Int64("epoch", h.epoch).Str("rung", string(h.can.Rung)).Msg("host serves")
+	h.idle(ctx, o.Config.Host.Idle())
+	h.end() // waits return, sessions go on
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if srv.Shutdown(grace) != nil {
+		srv.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	o.Log.Info().Int("live", h.Live()).Msg("host ends")
+	return nil
+}
+
+// counting keeps the host from going idle while a call is open.
+func (h *Host) counting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.calls.Add(1)
+		defer func() {
+			h.mu.Lock()
+			h.busySince = time.Now()
+			h.mu.Unlock()
+			h.calls.Add(-1)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// idle returns when ctx ends, or when nothing has lived or called for the time given (below zero: never).
+func (h *Host) idle(ctx context.Context, limit time.Duration) {
+	if limit < 0 {
+		<-ctx.Done()
+		return
+	}
+	next := limit
+	for {
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		h.mu.Lock()
+		quiet := time.Since(h.busySince)
+		busy := len(h.tenders) > 0 || h.calls.Load() > 0
+		h.mu.Unlock()
+		if !busy && quiet >= limit {
+			return
+		}
+		next = limit
+		if !busy {
+			next = limit - quiet
+		}
+	}
+}
+
+func (h *Host) liveIDs() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ids := make([]string, 0, len(h.tenders))
+	for id := range h.tenders {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
