@@ -28,19 +28,17 @@ const (
 	exitTime    = 6 // time limit
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+func run() int {
 	if len(os.Args) > 1 {
 		switch os.Args[1] { // hidden processes: before anything else of the program runs
 		case bridge.Command:
-			os.Exit(bridge.Main(version, adapters()))
+			return bridge.Main(version, adapters())
 		case agentCommand:
-			os.Exit(runAgent(os.Args[2:]))
+			return runAgent(os.Args[2:])
 		}
 	}
-	os.Exit(run())
-}
-
-func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()

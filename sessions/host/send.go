@@ -92,7 +92,7 @@ func (h *Host) submitNew(tx *journal.Tx, c *changes, who sessions.Caller, a sess
 		return err
 	} else if len(unknown) > 0 {
 		return sessions.Errorf(sessions.CodeOutcomeUnknown, "whether command %s ran is not known, so nothing is sent after it", unknown[0].CommandID).
-			Do("look at its work, then call session_resume with acknowledge_unknown").With("command_id", unknown[0].CommandID)
+			Do("look at its work, then call session_resume with acknowledge_unknown").With("unknown_command", unknown[0].CommandID)
 	}
 	images, err := imagePaths(s.Cwd, a.Images)
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *Host) submitNew(tx *journal.Tx, c *changes, who sessions.Caller, a sess
 		cmd.State = sessions.CommandQueued
 	case busy:
 		return sessions.Errorf(sessions.CodeBusy, "command %s of session %s is running", running.CommandID, s.ID).
-			Do("wait for it, cancel it, or send with when_busy queue").With("command_id", running.CommandID)
+			Do("wait for it, cancel it, or send with when_busy queue").With("running_command", running.CommandID)
 	default:
 		return sessions.Errorf(sessions.CodeBusy, "session %s is %s", s.ID, s.State).Do("wait for it, or send with when_busy queue")
 	}

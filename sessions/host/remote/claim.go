@@ -1,8 +1,12 @@
 package remote
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync"
+	"time"
 
 	"github.com/batonmcp/baton/internal/local"
 	"github.com/batonmcp/baton/internal/place"
@@ -13,9 +17,11 @@ type Claim struct {
 	// Token is what callers must show; see HandlerOptions.
 	Token string
 
-	places   place.Places
-	lock     *local.Held
-	listener *local.Listener
+	places place.Places
+	lock   *local.Held
+
+	mu       sync.Mutex
+	listener *local.Listener // the one at the path, nil before Listen
 }
 
 // Take makes the folders and takes the host's lock. Where another process holds it the error wraps local.ErrLocked, and
@@ -47,12 +53,50 @@ func (c *Claim) Listen() (*local.Listener, error) {
 		l.Close()
 		return nil, fmt.Errorf("cannot announce the socket: %w", err)
 	}
+	c.mu.Lock()
 	c.listener = l
+	c.mu.Unlock()
 	return l, nil
 }
 
-// Release gives it all up: the socket's path first, while the lock still keeps others from binding it.
+// Keep looks after the socket until ctx ends. A path that no longer leads to it, because the runtime folder was cleaned
+// up at a logout or by age, would leave a host that nobody reaches and that lets nobody else be it; then the folders and
+// the socket are made anew, and again gets the new listener, to serve it beside the former. What fails is tried again
+// at the next look, and told to failed.
+func (c *Claim) Keep(ctx context.Context, every time.Duration, again func(net.Listener), failed func(error)) {
+	look := time.NewTicker(every)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		c.mu.Lock()
+		l := c.listener
+		c.mu.Unlock()
+		if l == nil || l.Present() {
+			continue
+		}
+		if err := c.places.Make(); err != nil {
+			failed(err)
+			continue
+		}
+		next, err := c.Listen()
+		if err != nil {
+			failed(err)
+			continue
+		}
+		next.Refused = l.Refused
+		again(next)
+	}
+}
+
+// Release gives it all up, once Keep has returned: the socket's path first, while the lock still keeps others from
+// binding it.
 func (c *Claim) Release() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var err error
 	if c.listener != nil {
 		c.listener.Close()
