@@ -77,11 +77,16 @@ func (l *Listener) Accept() (net.Conn, error) {
 // Path is where it listens.
 func (l *Listener) Path() string { return l.path }
 
+// Present tells whether the path still leads to this socket.
+func (l *Listener) Present() bool {
+	var st unix.Stat_t
+	return unix.Lstat(l.path, &st) == nil && uint64(st.Dev) == l.dev && st.Ino == l.ino
+}
+
 // Remove takes the socket's path away, unless something else is there by now. What it cannot rule out is a socket bound
 // between its look and its removal; the lock that guards the path does.
 func (l *Listener) Remove() error {
-	var st unix.Stat_t
-	if err := unix.Lstat(l.path, &st); err != nil || uint64(st.Dev) != l.dev || st.Ino != l.ino {
+	if !l.Present() {
 		return nil
 	}
 	if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
