@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,26 +15,17 @@ import (
 	"time"
 )
 
-// roles are the programs that this test binary can be.
-var roles map[string]func(args []string) error
-
-func init() {
-	roles = map[string]func([]string) error{
-		Command: func([]string) error { return testBridge() },
-		"agent": testAgent,
-	}
-}
-
-// order is one call to the bridge under test, in JSON on descriptor 3; each gets one reply.
+// order is one call to the bridge under test, a line of JSON on descriptor 3. Each gets one reply.
 type order struct {
-	Do    string // spawn, signal, status, born, kill, killall, self, exit
+	Do    string
 	Argv  []string
 	Env   []string
 	PID   int
-	Sig   int
+	Sig   syscall.Signal
 	Since time.Time
 	Proc  Proc
-	MS    int
+	Count int
+	Limit time.Duration // 0: none
 }
 
 type reply struct {
@@ -47,18 +37,18 @@ type reply struct {
 	Procs  []Proc
 	OK     bool
 	Text   string
+	Env    []string
 }
 
-// testBridge is a bridge that does what its test says.
-func testBridge() error {
+// bridgeRole is a bridge that does what its test says. With the argument "stay" it outlives its host.
+func bridgeRole(args []string) error {
 	in, err := Enter()
 	if err != nil {
 		return err
 	}
+	w := worker{Reaper: NewReaper(), inside: in, children: map[int]*Child{}}
+	defer w.Close()
 	conn := os.NewFile(3, "orders")
-	r := NewReaper()
-	defer r.Close()
-	children := map[int]*Child{}
 	lines := bufio.NewScanner(conn)
 	out := json.NewEncoder(conn)
 	for lines.Scan() {
@@ -66,76 +56,122 @@ func testBridge() error {
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
 			return err
 		}
-		var a reply
-		a.Inside = in
-		if err := obey(r, children, o, &a); err != nil {
+		a := reply{Inside: in}
+		if err := w.obey(o, &a); err != nil {
 			a.Err = err.Error()
 		}
 		if err := out.Encode(a); err != nil {
 			return err
 		}
 	}
+	if slices.Contains(args, "stay") {
+		select {}
+	}
 	return lines.Err()
 }
 
-func obey(r *Reaper, children map[int]*Child, o order, a *reply) error {
+type worker struct {
+	*Reaper
+	inside   Inside
+	children map[int]*Child
+}
+
+func (w *worker) obey(o order, a *reply) (err error) {
 	ctx := context.Background()
-	if o.MS > 0 {
+	if o.Limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.MS)*time.Millisecond)
+		ctx, cancel = context.WithTimeout(ctx, o.Limit)
 		defer cancel()
 	}
 	switch o.Do {
 	case "self":
-		b, err := os.ReadFile("/proc/self/status")
-		a.Text = string(b)
 		a.PID = os.Getpid()
-		return err
-	case "spawn":
-		c, err := r.Spawn(Spawn{Argv: o.Argv, Env: o.Env, Stdout: os.Stdout, Stderr: os.Stderr})
-		if err != nil {
-			return err
-		}
-		children[c.PID()] = c
-		a.PID = c.PID()
-	case "output": // spawn, and its whole standard output
-		pr, pw, err := os.Pipe()
-		if err != nil {
-			return err
-		}
-		defer pr.Close()
-		c, err := r.Spawn(Spawn{Argv: o.Argv, Env: o.Env, Stdout: pw, Stderr: os.Stderr})
-		pw.Close()
-		if err != nil {
-			return err
-		}
-		b, err := io.ReadAll(pr)
+	case "environ":
+		a.Env = os.Environ()
+	case "read":
+		var b []byte
+		b, err = os.ReadFile(o.Argv[0])
 		a.Text = string(b)
-		<-c.Done()
-		a.PID = c.PID()
-		a.Exit, a.Signal = c.Status()
-		return err
+	case "spawn":
+		var c *Child
+		if c, err = w.Spawn(Spawn{Argv: o.Argv, Env: o.Env, Stdout: os.Stdout, Stderr: os.Stderr}); err == nil {
+			w.children[c.PID()] = c
+			a.PID = c.PID()
+		}
+	case "output":
+		err = w.output(o, a)
+	case "many":
+		err = w.many(o)
 	case "signal":
-		return children[o.PID].Signal(syscall.Signal(o.Sig))
+		err = w.children[o.PID].Signal(o.Sig)
 	case "status":
 		select {
-		case <-children[o.PID].Done():
+		case <-w.children[o.PID].Done():
+			a.Exit, a.Signal = w.children[o.PID].Status()
 		case <-ctx.Done():
-			return ctx.Err()
+			err = ctx.Err()
 		}
-		a.Exit, a.Signal = children[o.PID].Status()
 	case "born":
-		a.Procs = r.Born(o.Since)
+		a.Procs = w.Born(o.Since)
+	case "zombies":
+		w.sweep() // what has ended by now
+		for _, i := range processes() {
+			if i.zombie {
+				a.Procs = append(a.Procs, i.proc())
+			}
+		}
 	case "kill":
-		return r.Kill(ctx, o.Proc)
+		err = w.Kill(ctx, o.Proc)
 	case "killall":
-		a.OK = r.KillAll(ctx)
-	case "exit":
-		os.Exit(0)
+		a.OK = w.KillAll(ctx)
 	default:
-		return fmt.Errorf("no order %q", o.Do)
+		err = fmt.Errorf("no order %q", o.Do)
 	}
-	return nil
+	return err
+}
+
+// output runs a program to its end and returns what it wrote.
+func (w *worker) output(o order, a *reply) error {
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer pr.Close()
+	c, err := w.Spawn(Spawn{Argv: o.Argv, Env: o.Env, Stdout: pw, Stderr: pw})
+	pw.Close()
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(pr)
+	a.Text = string(b)
+	<-c.Done()
+	a.PID = c.PID()
+	a.Exit, a.Signal = c.Status()
+	return err
+}
+
+// many starts programs that end at once, several at a time, and fails if one exit is lost or mistaken.
+func (w *worker) many(o order) error {
+	errs := make(chan error)
+	for n := range o.Count {
+		go func() {
+			c, err := w.Spawn(Spawn{Argv: append(slices.Clone(o.Argv), fmt.Sprintf("exit %d", n%100))})
+			if err == nil {
+				<-c.Done()
+				if exit, sig := c.Status(); exit != n%100 || sig != "" {
+					err = fmt.Errorf("exit %d %s instead of %d", exit, sig, n%100)
+				}
+			}
+			errs <- err
+		}()
+	}
+	var first error
+	for range o.Count {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // bridge is the test's end of a launched bridge.
@@ -156,24 +192,12 @@ func startBridge(t *testing.T, l Launch) *bridge {
 
 func tryBridge(t *testing.T, l Launch) (*bridge, error) {
 	t.Helper()
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+	conn, theirs := socketpair(t)
 	defer theirs.Close()
-	conn, err := net.FileConn(ours)
-	ours.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := testLog(t)
 	l.Args = append([]string{Command}, l.Args...)
-	l.Files = slices.Concat([]*os.File{theirs}, l.Files)
-	l.Log = log
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	p, err := Start(ctx, l)
+	l.Files = append([]*os.File{theirs}, l.Files...)
+	l.Log = testLog(t)
+	p, err := Start(within(t), l)
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -181,16 +205,32 @@ func tryBridge(t *testing.T, l Launch) (*bridge, error) {
 	b := &bridge{Process: p, conn: conn, lines: bufio.NewReader(conn)}
 	t.Cleanup(func() {
 		conn.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		b.Stop(ctx)
+		b.Stop(within(t))
 		b.Release()
-		for _, p := range marked(b.Record().Marker) {
-			t.Errorf("process %d (%q) outlived its test", p.PID, p.Argv)
-			end(ctx, p)
+		for _, left := range marked(b.Record().Marker) {
+			t.Errorf("process %d (%q) outlived its test", left.PID, left.Argv)
+			end(within(t), left)
 		}
 	})
 	return b, nil
+}
+
+func socketpair(t *testing.T) (net.Conn, *os.File) {
+	t.Helper()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range pair {
+		syscall.CloseOnExec(fd)
+	}
+	ours := os.NewFile(uintptr(pair[0]), "ours")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, os.NewFile(uintptr(pair[1]), "theirs")
 }
 
 // testLog is a file whose content is shown when the test failed.
@@ -209,18 +249,19 @@ func testLog(t *testing.T) *os.File {
 	return f
 }
 
+// order must succeed.
 func (b *bridge) order(t *testing.T, o order) reply {
 	t.Helper()
 	a := b.try(t, o)
 	if a.Err != "" {
-		t.Fatalf("%s: %s", o.Do, a.Err)
+		t.Fatalf("%s %q: %s", o.Do, o.Argv, a.Err)
 	}
 	return a
 }
 
 func (b *bridge) try(t *testing.T, o order) reply {
 	t.Helper()
-	b.conn.SetDeadline(time.Now().Add(60 * time.Second))
+	b.conn.SetDeadline(time.Now().Add(patience))
 	if err := json.NewEncoder(b.conn).Encode(o); err != nil {
 		t.Fatal(err)
 	}
@@ -235,40 +276,52 @@ func (b *bridge) try(t *testing.T, o order) reply {
 	return a
 }
 
-// rungs runs a test on every rung that this machine has.
+// shell runs a script inside and returns what it wrote.
+func (b *bridge) shell(t *testing.T, script string, env ...string) string {
+	t.Helper()
+	return b.order(t, order{Do: "output", Argv: []string{"/bin/sh", "-c", script}, Env: append([]string{"PATH=/usr/bin:/bin"}, env...)}).Text
+}
+
+// patience is the time that nothing here should need on any machine.
+const patience = 60 * time.Second
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// rungs runs a test on every rung. A machine without pid namespaces says so.
 func rungs(t *testing.T, f func(t *testing.T, rung Rung)) {
 	t.Helper()
-	best := Probe(t.Context())
 	for _, rung := range []Rung{PIDNamespace, ProcessGroup} {
 		t.Run(string(rung), func(t *testing.T) {
-			if rung == PIDNamespace && best.Rung != PIDNamespace {
-				t.Skipf("NOT TESTED: no pid namespaces here: %s", strings.Join(best.Reasons, "; "))
+			if rung == PIDNamespace {
+				needNamespace(t)
 			}
 			f(t, rung)
 		})
 	}
 }
 
-// within stops a process in the time that no machine should need.
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
-	return ctx
+func needNamespace(t *testing.T) {
+	t.Helper()
+	if best := Probe(within(t)); best.Rung != PIDNamespace {
+		t.Skipf("NOT TESTED: no pid namespaces here: %s", strings.Join(best.Reasons, "; "))
+	}
 }
 
-var errNoMode = errors.New("no such mode")
-
-func testAgent(args []string) error { return errNoMode }
-
-func TestStart(t *testing.T) {
-	rungs(t, func(t *testing.T, rung Rung) {
-		b := startBridge(t, Launch{Rung: rung})
-		a := b.order(t, order{Do: "output", Argv: []string{"/bin/sh", "-c", "id; cat /proc/self/oom_score_adj; ls -l /proc/self/fd; echo $PPID; exit 3"}, Env: []string{"PATH=/usr/bin:/bin"}})
-		t.Logf("%+v", a)
-		t.Logf("%+v", b.order(t, order{Do: "self"}).Text)
-		t.Logf("%+v", b.Record())
-		t.Logf("%+v", b.order(t, order{Do: "born"}))
-		t.Logf("%+v", b.order(t, order{Do: "killall", MS: 1000}))
-		t.Logf("%+v", b.Stop(within(t)))
-	})
+// until waits for a condition that only looking can tell.
+func until(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	ctx := within(t)
+	pace := time.NewTicker(2 * time.Millisecond)
+	defer pace.Stop()
+	for !f() {
+		select {
+		case <-pace.C:
+		case <-ctx.Done():
+			t.Fatalf("%s did not come true", what)
+		}
+	}
 }

@@ -256,7 +256,7 @@ const killPace = 10 * time.Millisecond
 func (r *Reaper) KillAll(ctx context.Context) bool {
 	pace := time.NewTicker(killPace)
 	defer pace.Stop()
-	for {
+	for quiet := 0; ; {
 		r.mu.Lock()
 		reaped := r.reaped
 		r.mu.Unlock()
@@ -269,7 +269,9 @@ func (r *Reaper) KillAll(ctx context.Context) bool {
 			if r.sweep() {
 				return true
 			}
-		} else if !r.strike() {
+		} else if r.strike() {
+			quiet = 0
+		} else if quiet++; quiet > 1 { // one look can miss what is being started
 			return false
 		}
 		select {
