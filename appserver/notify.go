@@ -133,7 +133,7 @@ func (a *Agent) warning(raw json.RawMessage) error {
 	if err := warning("")(a, raw); err != nil {
 		return err
 	}
-	if a.isRoot(n.ThreadID) && a.sel.asked.Model != "" && unknownModel(n.Message) == a.sel.settings.Model {
+	if m := unknownModel(n.Message); m != "" && m == a.sel.settings.Model && a.sel.asked.Model != "" && a.isRoot(n.ThreadID) {
 		a.modelMissing(a.turn)
 	}
 	return nil

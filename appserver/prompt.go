@@ -108,7 +108,7 @@ func (a *Agent) mayPrompt(p sessions.Prompt) (sessions.Selection, error) {
 	case a.turn != nil:
 		return want, sessions.Errorf(sessions.CodeBusy, "command %s is running", a.turn.command).Do("wait for it, steer it or cancel it")
 	case a.foreign != nil:
-		return want, sessions.Errorf(sessions.CodeBusy, "a turn that Codex began by itself is running").Do("wait for it to end, or cancel it")
+		return want, errForeign
 	}
 	if err := checkNames(sessions.Selection{Mode: p.Mode}); err != nil {
 		return want, err
@@ -129,9 +129,16 @@ func (a *Agent) mayPrompt(p sessions.Prompt) (sessions.Selection, error) {
 	return want, nil
 }
 
+var errForeign = sessions.Errorf(sessions.CodeBusy, "a turn that Codex began by itself is running").Do("wait for it to end, or cancel it")
+
 // start writes turn/start.
 func (a *Agent) start(ctx context.Context, t *turn, p sessions.Prompt) {
+	if a.foreign != nil { // begun while the settings were being changed
+		a.drop(t, notWritten(errForeign))
+		return
+	}
 	t.phase = submitted
+	a.usage.begin()
 	reply := t.reply
 	t.reply = nil
 	err := a.call(ctx, "turn/start", a.turnStart(p), func(raw json.RawMessage, err error) { a.startAnswered(t, raw, err) })

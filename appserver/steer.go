@@ -35,35 +35,47 @@ func (a *Agent) steer(ctx context.Context, p sessions.Prompt, reply func(error))
 		})
 		return
 	}
+	st := &steering{command: p.CommandID}
 	params := turnSteerParams{turnStartParams: a.turnStart(p), ExpectedTurnID: t.id}
-	err := a.call(ctx, "turn/steer", params, func(_ json.RawMessage, err error) { a.steerAnswered(t, p.CommandID, err) })
+	err := a.call(ctx, "turn/steer", params, func(_ json.RawMessage, err error) { a.steerAnswered(t, st, err) })
 	if err == nil {
-		t.steers = append(t.steers, p.CommandID)
+		t.steers = append(t.steers, st)
 	}
 	reply(err)
+}
+
+// steering is a command that steers a turn of another one.
+type steering struct {
+	command  string
+	answered bool // the turn has it
 }
 
 func notRunning(command string) *sessions.Error {
 	return sessions.Errorf(sessions.CodeNotRunning, "command %s is not running", command).Do("send the command by itself")
 }
 
-// steerAnswered: a refused steer has changed nothing, and ends alone.
-func (a *Agent) steerAnswered(t *turn, command string, err error) {
-	if a.life.Err() != nil || !slices.Contains(t.steers, command) {
+// steerAnswered: a steer that the turn has settles with it, even when the turn has ended meanwhile. A refused one has
+// changed nothing, and ends alone.
+func (a *Agent) steerAnswered(t *turn, st *steering, err error) {
+	if a.life.Err() != nil {
 		return
 	}
 	switch r := refused(err); {
 	case err == nil:
-		a.emit(sessions.Event{Kind: sessions.EventCommandAccepted, Command: command, Turn: t.id})
+		st.answered = true
+		a.emit(sessions.Event{Kind: sessions.EventCommandAccepted, Command: st.command, Turn: t.id})
+		if t.settled != nil {
+			a.settleCommand(t, st.command)
+		}
 	case r == nil:
-		a.fail(asError(err)) // not told whether the turn took it
+		a.fail(asError(err)) // not told whether the turn has it
 	default:
-		t.steers = slices.DeleteFunc(t.steers, func(c string) bool { return c == command })
+		t.steers = slices.DeleteFunc(t.steers, func(s *steering) bool { return s == st })
 		outcome := string(sessions.CodeAgentProtocol)
 		if noActiveTurn(err) || otherTurn(err) != "" {
 			outcome = string(sessions.CodeNotRunning)
 		}
-		s := sessions.Settlement{Command: command, State: sessions.CommandFailed, Outcome: outcome, Reason: r.Error()}
-		a.emit(sessions.Event{Kind: sessions.EventCommandSettled, Command: command, Turn: t.id, Settled: &s})
+		s := sessions.Settlement{Command: st.command, State: sessions.CommandFailed, Outcome: outcome, Reason: r.Error()}
+		a.emit(sessions.Event{Kind: sessions.EventCommandSettled, Command: st.command, Turn: t.id, Settled: &s})
 	}
 }

@@ -24,17 +24,18 @@ type turn struct {
 	phase    phase
 	started  bool // turn/started was seen
 	accepted bool
-	steers   []string    // commands that were written into it
+	told     bool        // its start was
+	steers   []*steering // commands that were written into it
 	waiting  []func()    // for started, or the end
 	reply    func(error) // Prompt waits for it; nil once it is answered
 	cancel   *cancelling
-	result   wireTurn // from the end on
 	cleaning *cleaning
+	settled  *sessions.Settlement
 }
 
 // has tells whether the turn belongs to a command, as its own or as one that steers it.
 func (t *turn) has(command string) bool {
-	return t != nil && (t.command == command || slices.Contains(t.steers, command))
+	return t != nil && (t.command == command || slices.ContainsFunc(t.steers, func(s *steering) bool { return s.command == command }))
 }
 
 func (a *Agent) startAnswered(t *turn, raw json.RawMessage, err error) {
@@ -80,19 +81,12 @@ func startRefused(r *refusal) string {
 
 // bind gives a turn of ours its id: Codex has it.
 func (a *Agent) bind(t *turn, id string) {
-	if a.foreign != nil && a.foreign.id == id {
-		// A turn that Codex began at the same moment has swallowed ours: turn/start steers a running turn.
-		a.foreign, t.started = nil, true
-		a.warn(sessions.Event{Command: t.command, Turn: id}, "the command went into a turn that Codex had begun by itself")
-	}
 	t.phase = running
-	if t.id == "" {
-		t.id = id
+	if t.id != "" && t.id != id { // what started was none of ours, the answer names ours
+		a.warn(sessions.Event{Command: t.command, Turn: id}, "turn %s was begun by Codex itself, command %s runs in turn %s", t.id, t.command, id)
+		a.foreign, t.started = &turn{id: t.id, phase: running, started: true}, false
 	}
-	if t.id != id {
-		a.o.Logger.Warn().Str("turn", t.id).Str("other", id).Msg("a turn has two ids")
-		t.id = id
-	}
+	t.id = id
 	a.accept(t)
 	if t.started {
 		a.wake(t)
@@ -130,17 +124,25 @@ func (a *Agent) turnStarted(raw json.RawMessage) error {
 	case t != nil && t.phase == submitted, t != nil && t.phase == running && t.id == n.Turn.ID:
 		t.started = true
 		a.bind(t, n.Turn.ID)
-		a.emit(sessions.Event{Kind: sessions.EventTurnStarted, Command: t.command, Turn: t.id, Raw: raw})
+		a.tellStarted(t)
 		if t.cancel != nil {
 			a.interrupt(t)
 		}
 	default:
 		a.foreign = &turn{id: n.Turn.ID, phase: running, started: true}
 		a.usage.begin()
-		a.emit(sessions.Event{Kind: sessions.EventTurnStarted, Turn: n.Turn.ID, Raw: raw})
+		a.tellStarted(a.foreign)
 		a.warn(sessions.Event{Turn: n.Turn.ID}, "Codex began a turn by itself (a goal or its own queue); no command can be sent until it ends")
 	}
 	return nil
+}
+
+// tellStarted says once that a turn runs.
+func (a *Agent) tellStarted(t *turn) {
+	if !t.told {
+		t.told = true
+		a.emit(sessions.Event{Kind: sessions.EventTurnStarted, Command: t.command, Turn: t.id})
+	}
 }
 
 // turnCompleted takes turn/completed. One for a turn that has ended already changes nothing.
@@ -169,7 +171,8 @@ func (a *Agent) turnCompleted(raw json.RawMessage) error {
 
 // turnEnded is the end of a turn, by Codex's word or, when by says so, by its record.
 func (a *Agent) turnEnded(t *turn, result wireTurn, by string) {
-	t.phase, t.result = ended, result
+	a.tellStarted(t)
+	t.phase = ended
 	a.past.add(t.id, pastTurn{command: t.command, cancelled: t.cancel != nil})
 	a.closeItems(a.root, t.id)
 	a.withdrawTurn(a.root, t.id, "the turn ended")
@@ -204,12 +207,19 @@ func (a *Agent) settle(t *turn, s sessions.Settlement) {
 		t.cancel.reconcile.off()
 	}
 	a.wake(t)
-	for _, command := range append([]string{t.command}, t.steers...) {
-		if command == "" {
-			continue
-		}
-		own := s
-		own.Command = command
-		a.emit(sessions.Event{Kind: sessions.EventCommandSettled, Command: command, Turn: t.id, Settled: &own})
+	t.settled = &s
+	if t.command != "" {
+		a.settleCommand(t, t.command)
 	}
+	for _, st := range t.steers {
+		if st.answered { // the others wait for their answer, which may be a refusal
+			a.settleCommand(t, st.command)
+		}
+	}
+}
+
+func (a *Agent) settleCommand(t *turn, command string) {
+	own := *t.settled
+	own.Command = command
+	a.emit(sessions.Event{Kind: sessions.EventCommandSettled, Command: command, Turn: t.id, Settled: &own})
 }
