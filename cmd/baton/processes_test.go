@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/batonmcp/baton/sessions/host/remote"
+)
+
+// baton runs a verb and returns what it printed.
+func (w *world) baton(argv ...string) string {
+	w.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(exe, argv...)
+	cmd.Env = w.env
+	out, err := cmd.Output()
+	if err != nil {
+		w.t.Fatalf("baton %v: %v", argv, err)
+	}
+	return string(out)
+}
+
+func (w *world) hostPID() int {
+	w.t.Helper()
+	var s remote.Status
+	if err := json.Unmarshal([]byte(w.baton("host", "status", "--json")), &s); err != nil {
+		w.t.Fatal(err)
+	}
+	return s.PID
+}
+
+// killHost ends the host as a crash would, and waits until it is gone.
+func (w *world) killHost() {
+	w.t.Helper()
+	pid := w.hostPID()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		w.t.Fatal(err)
+	}
+	await(w.t, "the end of the killed host", func() bool { return !alive(pid) })
+}
+
+// alive tells whether a process exists and is no zombie.
+func alive(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	i := bytes.LastIndexByte(b, ')')
+	return i < 0 || i+2 >= len(b) || b[i+2] != 'Z'
+}
+
+// process is one process as /proc shows it.
+type process struct {
+	PID, PPID int
+	Args      string
+}
+
+// processes finds what belongs to this world: whatever carries its BATON_HOME or works in its folder.
+func (w *world) processes() []process {
+	var found []process
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(d))
+		if err != nil || pid == os.Getpid() || !alive(pid) {
+			continue
+		}
+		environ, _ := os.ReadFile(filepath.Join(d, "environ"))
+		cwd, _ := os.Readlink(filepath.Join(d, "cwd"))
+		if !bytes.Contains(environ, []byte(w.dir)) && !strings.HasPrefix(cwd, w.dir) {
+			continue
+		}
+		args, _ := os.ReadFile(filepath.Join(d, "cmdline"))
+		stat, _ := os.ReadFile(filepath.Join(d, "stat"))
+		ppid := 0
+		if i := bytes.LastIndexByte(stat, ')'); i > 0 {
+			if f := bytes.Fields(stat[i+1:]); len(f) > 1 {
+				ppid, _ = strconv.Atoi(string(f[1]))
+			}
+		}
+		found = append(found, process{pid, ppid, string(bytes.ReplaceAll(bytes.TrimRight(args, "\x00"), []byte{0}, []byte{' '}))})
+	}
+	return found
+}
+
+// find returns the processes of this world whose command line holds a word.
+func (w *world) find(word string) []process {
+	var found []process
+	for _, p := range w.processes() {
+		if strings.Contains(p.Args, word) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
