@@ -32,17 +32,10 @@ PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;
 PRAGMA journal_size_limit = 16777216;`
 
-// connect opens one connection to an existing file. The log inherits the mode of the database (modeof), which the
-// library would else create by the umask.
+// connect opens one connection to an existing file through a file layer. The log inherits the mode of the database
+// (modeof), which the library would else create by the umask.
 func connect(ctx context.Context, path, vfs, extra string) (*conn, error) {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: path}
-	q := url.Values{}
-	if vfs == "" {
-		q.Set("modeof", path)
-	} else {
-		q.Set("vfs", vfs)
-	}
-	u.RawQuery = q.Encode()
+	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: url.Values{"vfs": {vfs}, "modeof": {path}}.Encode()}
 	db, err := sqlite3.OpenContext(ctx, u.String())
 	if err != nil {
 		return nil, err
@@ -100,6 +93,20 @@ func (c *conn) give(sql string, s *sqlite3.Stmt) error {
 	return err
 }
 
+// run executes a statement without parameters or rows, prepared once.
+func (c *conn) run(sql string) error {
+	s, err := c.take(sql)
+	if err != nil {
+		return err
+	}
+	s.Step()
+	err = s.Err() // an interrupt is not in the statement
+	if e := c.give(sql, s); err == nil {
+		err = e
+	}
+	return err
+}
+
 func (c *conn) number(sql string) (n int64, err error) {
 	err = c.first(sql, func(s *sqlite3.Stmt) { n = s.ColumnInt64(0) })
 	return n, err
@@ -118,5 +125,9 @@ func (c *conn) first(sql string, scan func(*sqlite3.Stmt)) error {
 	if s.Step() {
 		scan(s)
 	}
-	return c.give(sql, s)
+	err = s.Err()
+	if e := c.give(sql, s); err == nil {
+		err = e
+	}
+	return err
 }

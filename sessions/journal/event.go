@@ -112,10 +112,26 @@ func (tx *Tx) ReadEvents(session string, after int64, limit int, kinds []session
 		p.Last = first - 1
 	}
 	pass := func(k sessions.EventKind) bool { return len(kinds) == 0 || slices.Contains(kinds, k) }
-	size, scanned, ended := 0, 0, true
+	size, scanned, seen, ended := 0, 0, p.Last, true
+	missing := func(next int64) bool { // a hole in the numbers that retention did not make
+		if next == seen+1 {
+			return false
+		}
+		if len(p.Events) == 0 && p.Gap == nil {
+			p.Gap = &sessions.Gap{From: seen + 1, To: next - 1, Reason: damagedOnDisk}
+			p.Last = next - 1
+			return false
+		}
+		ended = false // the next page begins with it
+		return true
+	}
 	err = tx.query(func(r *row) error {
 		// A row is only decoded once it is known to be in the page: kind first, so that a long body stays on the disk.
 		seq, kind := r.s.ColumnInt64(1), sessions.EventKind(r.s.ColumnText(3))
+		if missing(seq) {
+			return errEnough
+		}
+		seen = seq
 		if scanned++; !pass(kind) {
 			if scanned > scanLimit {
 				ended = false
@@ -143,7 +159,7 @@ func (tx *Tx) ReadEvents(session string, after int64, limit int, kinds []session
 		return tx.readAround(session, p, last, pass)
 	case err != nil:
 		return Page{}, err
-	case ended:
+	case ended && !missing(last+1):
 		p.Last = last
 	default:
 		p.More = true
@@ -160,7 +176,7 @@ func (tx *Tx) mend(err error) bool {
 	tx.j.noteDamage(err)
 	tx.fault = nil
 	if tx.c.db.GetAutocommit() {
-		if err := tx.c.db.Exec("BEGIN"); err != nil {
+		if err := tx.c.run("BEGIN"); err != nil {
 			tx.fault = err
 			return false
 		}

@@ -54,10 +54,13 @@ func fault(err error) bool {
 // stops tells whether, after err, the file can no longer be trusted to hold what will be written to it. No room and a
 // lock that another process holds leave everything as it was; a damaged page concerns whoever needs it, not the rest.
 func stops(err error) bool {
-	if errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.BUSY) || errors.Is(err, sqlite3.LOCKED) {
+	switch {
+	case errors.Is(err, sqlite3.IOERR_FSYNC), errors.Is(err, sqlite3.IOERR_DIR_FSYNC):
+		return true
+	case full(err), damaged(err), errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
 		return false
 	}
-	return fault(err) && !damaged(err)
+	return fault(err)
 }
 
 // refuse makes the caller's error of a storage error; doing says what was under way.

@@ -26,6 +26,7 @@ type fakeDisk struct {
 	cut   int  // the power goes at this step; 0: never
 	dead  bool // it is gone
 	fail  func(op, name string) error
+	reads int64 // bytes read
 	vfs   string
 	dir   string // for the shared memory, which no power cut outlives
 }
@@ -66,6 +67,31 @@ func mountFakeDisk(dir string, seed uint64) *fakeDisk {
 func (d *fakeDisk) unmount() { vfs.Unregister(d.vfs) }
 
 func (d *fakeDisk) options() Options { return Options{disk: d, vfs: d.vfs, Readers: 2, checkpoint: 24} }
+
+// crash is the disk as the next process finds it after this one was killed: nothing is lost, nothing is locked.
+func (d *fakeDisk) crash(t testing.TB) *fakeDisk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := newFakeDisk(t, d.rnd.Uint64())
+	n.limbo = d.limbo
+	copies := map[*inode]*inode{}
+	copyOf := func(node *inode) *inode {
+		if node != nil && copies[node] == nil {
+			copies[node] = &inode{now: append([]byte(nil), node.now...), durable: append([]byte(nil), node.durable...), limbo: node.limbo}
+		}
+		return copies[node]
+	}
+	for name, node := range d.names {
+		n.names[name] = copyOf(node)
+	}
+	for name, node := range d.safe {
+		n.safe[name] = copyOf(node)
+	}
+	for i, op := range n.limbo {
+		n.limbo[i].node = copyOf(op.node)
+	}
+	return n
+}
 
 // reboot is the disk after its power came back, mounted.
 func (d *fakeDisk) reboot() *fakeDisk {
@@ -164,7 +190,16 @@ func (d *fakeDisk) syncDir() {
 	d.limbo = nil
 }
 
-func (n *inode) sync() { n.durable, n.limbo = append([]byte(nil), n.now...), nil }
+func (n *inode) sync() {
+	for _, c := range n.limbo {
+		if c.data == nil {
+			n.durable = resize(n.durable, c.off)
+		} else {
+			n.durable = overwrite(n.durable, c.off, c.data)
+		}
+	}
+	n.limbo = nil
+}
 
 // The journal's own use of the disk.
 
@@ -302,6 +337,7 @@ func (f *fakeFile) ReadAt(p []byte, off int64) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, f.node.now[off:])
+	f.d.reads += int64(n)
 	if n < len(p) {
 		return n, io.EOF
 	}
@@ -337,6 +373,9 @@ func (f *fakeFile) Sync(vfs.SyncFlag) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	if err := f.d.step("sync", f.name); err != nil {
+		if !errors.Is(err, errCut) {
+			f.node.limbo = nil // Linux takes the pages for clean: readable, and never written again
+		}
 		return err
 	}
 	f.node.sync()

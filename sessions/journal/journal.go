@@ -34,6 +34,7 @@ type Journal struct {
 	path    string
 	o       Options
 	release func() error
+	file    *witness
 	jobs    chan *job
 	control chan func() // run by the writer between two groups
 	stop    chan struct{}
@@ -78,8 +79,13 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if err != nil {
 		return nil, opening(path, err)
 	}
+	if j.file, err = watch(o.vfs); err != nil {
+		return nil, errors.Join(err, j.release())
+	}
 	if err := j.connect(ctx, false); err != nil {
-		return nil, errors.Join(opening(path, err), j.release())
+		err = opening(path, j.file.because(err))
+		j.file.forget()
+		return nil, errors.Join(err, j.release())
 	}
 	go j.write()
 	return j, nil
@@ -119,7 +125,7 @@ func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
 		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is empty: a journal never is", j.path).
 			Do("restore it from a copy, or move it away to begin with no sessions")
 	}
-	w, err := connect(ctx, j.path, j.o.vfs, "")
+	w, err := connect(ctx, j.path, j.file.name, "")
 	if err != nil {
 		return err
 	}
@@ -148,9 +154,12 @@ func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
 			return err
 		}
 	}
+	if err := j.file.syncLost(); err != nil {
+		return err
+	}
 	readers := make([]*conn, 0, j.o.Readers)
 	for range j.o.Readers {
-		r, err := connect(ctx, j.path, j.o.vfs, "PRAGMA query_only = ON;")
+		r, err := connect(ctx, j.path, j.file.name, "PRAGMA query_only = ON;")
 		if err != nil {
 			for _, r := range readers {
 				err = errors.Join(err, r.close())
@@ -178,7 +187,7 @@ func (j *Journal) create(ctx context.Context) error {
 	if err := j.o.disk.create(temp); err != nil {
 		return err
 	}
-	c, err := connect(ctx, temp, j.o.vfs, "")
+	c, err := connect(ctx, temp, j.file.name, "")
 	if err != nil {
 		return err
 	}
@@ -257,15 +266,16 @@ func (j *Journal) View(ctx context.Context, fn func(*Tx) error) (err error) {
 	defer func() {
 		c.db.SetInterrupt(context.Background())
 		if !c.db.GetAutocommit() {
-			if e := c.db.Exec("ROLLBACK"); err == nil && e != nil {
+			if e := c.run("ROLLBACK"); err == nil && e != nil {
 				err = refuse(j.path, "end a read", e)
 			}
 		}
 	}()
-	if err := c.db.Exec("BEGIN"); err != nil {
+	if err := c.run("BEGIN"); err != nil {
 		return j.readFailed(ctx, err)
 	}
 	tx := &Tx{j: j, c: c, now: j.o.Now().UTC()}
+	defer func() { tx.c = nil }()
 	err = fn(tx)
 	if tx.fault != nil {
 		return j.readFailed(ctx, tx.fault)
@@ -331,6 +341,7 @@ func (j *Journal) reopen(ctx context.Context) error {
 	// Its closing checkpoint leaves out what failed to commit, when it works; when not, connect says what is wrong.
 	_ = j.writer.close()
 	j.writer = nil
+	j.file.renew()
 	err := j.connect(ctx, true)
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -338,7 +349,7 @@ func (j *Journal) reopen(ctx context.Context) error {
 		for range j.o.Readers {
 			j.readers <- nil
 		}
-		j.failed = opening(j.path, err)
+		j.failed = opening(j.path, j.file.because(err))
 		return j.failed
 	}
 	j.failed, j.degraded = nil, nil
@@ -355,7 +366,8 @@ func (j *Journal) Close() error {
 		for range j.o.Readers {
 			errs = append(errs, (<-j.readers).close())
 		}
-		errs = append(errs, j.writer.close(), j.release())
+		errs = append(errs, refuse(j.path, "close", j.file.because(j.writer.close())), j.release())
+		j.file.forget()
 	})
 	return errors.Join(errs...)
 }

@@ -70,7 +70,7 @@ func (j *Journal) group(first *job) {
 	if first.err = j.refusal(); first.err != nil {
 		return
 	}
-	if err := j.writer.db.Exec("BEGIN IMMEDIATE"); err != nil {
+	if err := j.writer.run("BEGIN IMMEDIATE"); err != nil {
 		first.err = j.writeFailed("begin", err)
 		return
 	}
@@ -89,12 +89,15 @@ func (j *Journal) group(first *job) {
 		broken = j.run(k)
 	}
 	if broken == nil {
-		broken = j.writer.db.Exec("COMMIT")
+		broken = j.writer.run("COMMIT")
+	}
+	if broken == nil {
+		broken = j.file.syncLost() // whoever's it was: nothing is acknowledged behind it
 	}
 	if broken != nil {
 		if !j.writer.db.GetAutocommit() {
 			// An error here leaves the transaction to the closing of the connection; it is not committed either way.
-			_ = j.writer.db.Exec("ROLLBACK")
+			_ = j.writer.run("ROLLBACK")
 		}
 		err := j.writeFailed("commit", broken)
 		for _, k := range group {
@@ -141,7 +144,7 @@ func changes(group []*job) []string {
 // itself after some faults of the disk.
 func (j *Journal) run(k *job) error {
 	w := j.writer
-	if err := w.db.Exec("SAVEPOINT one"); err != nil {
+	if err := w.run("SAVEPOINT one"); err != nil {
 		return err
 	}
 	tx := &Tx{j: j, c: w, writable: true, now: j.o.Now().UTC(), touched: map[string]struct{}{}}
@@ -160,10 +163,13 @@ func (j *Journal) run(k *job) error {
 		j.noteDamage(k.err)
 	}
 	if k.err != nil {
-		return w.db.Exec("ROLLBACK TO one; RELEASE one")
+		if err := w.run("ROLLBACK TO one"); err != nil {
+			return err
+		}
+	} else {
+		k.touched = tx.touched
 	}
-	k.touched = tx.touched
-	return w.db.Exec("RELEASE one")
+	return w.run("RELEASE one")
 }
 
 func call(fn func(*Tx) error, tx *Tx) (err error) {
@@ -191,7 +197,8 @@ func (j *Journal) damage() bool {
 
 // writeFailed classes a failure of the writer and stops the journal when the file cannot be trusted any more.
 func (j *Journal) writeFailed(doing string, err error) error {
-	stop := stops(err)
+	err = j.file.because(err)
+	stop := stops(err) || j.file.syncLost() != nil
 	err = refuse(j.path, doing, err)
 	if !stop {
 		j.noteDamage(err)
@@ -216,6 +223,9 @@ func (j *Journal) trimLog() {
 		return
 	}
 	n, moved, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	if err == nil {
+		err = j.file.syncLost()
+	}
 	if err != nil && !errors.Is(err, sqlite3.BUSY) {
 		j.writeFailed("checkpoint", err)
 		return

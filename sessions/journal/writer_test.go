@@ -1,0 +1,211 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// hold keeps the writer inside an update until the result is called; what is begun meanwhile lands in its group.
+func hold(t *testing.T, j *Journal) (release func()) {
+	t.Helper()
+	inside, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- j.Update(context.Background(), func(*Tx) error {
+			close(inside)
+			<-free
+			return nil
+		})
+	}()
+	<-inside
+	return sync.OnceFunc(func() {
+		close(free)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func putMeta(tx *Tx, name string) error {
+	_, err := tx.exec("INSERT INTO meta VALUES (?, '')", name)
+	return err
+}
+
+func hasMeta(t *testing.T, j *Journal, name string) bool {
+	t.Helper()
+	n := int64(0)
+	view(t, j, func(tx *Tx) (err error) {
+		n, err = tx.number("SELECT count(*) FROM meta WHERE name = ?", name)
+		return err
+	})
+	return n > 0
+}
+
+func TestGroupStandsOrFallsOneByOne(t *testing.T) {
+	var commits atomic.Int64
+	j := open(t, Options{Committed: func([]string) { commits.Add(1) }})
+	s := newSession(t, j)
+	before := commits.Load()
+	boom := errors.New("boom")
+	release := hold(t, j)
+	results := make([]error, 40)
+	var waiting, wg sync.WaitGroup
+	for i := range results {
+		waiting.Add(1)
+		wg.Go(func() {
+			waiting.Done()
+			results[i] = j.Update(context.Background(), func(tx *Tx) error {
+				tx.Touch(s.ID)
+				if err := putMeta(tx, fmt.Sprint("k", i)); err != nil {
+					return err
+				}
+				switch i % 4 {
+				case 1:
+					return boom
+				case 2:
+					panic(i)
+				case 3:
+					// An error that fn keeps to itself, of its own statement and not of the disk, undoes nothing else.
+					if _, err := tx.exec("INSERT INTO meta VALUES ('schema', '')"); err == nil {
+						t.Error("a second row of one key was taken")
+					}
+				}
+				return nil
+			})
+		})
+	}
+	waiting.Wait()
+	release()
+	wg.Wait()
+	for i, err := range results {
+		var p *PanicError
+		switch i % 4 {
+		case 1:
+			if !errors.Is(err, boom) {
+				t.Errorf("update %d: %v, want its own error", i, err)
+			}
+		case 2:
+			if !errors.As(err, &p) || p.Value != i || !strings.Contains(string(p.Stack), "writer_test.go") || sessions.CodeOf(err) != sessions.CodeInternal {
+				t.Errorf("update %d: %v, want its panic", i, err)
+			}
+		default:
+			if err != nil {
+				t.Errorf("update %d: %v", i, err)
+			}
+		}
+		if kept, want := hasMeta(t, j, fmt.Sprint("k", i)), i%4 == 0 || i%4 == 3; kept != want {
+			t.Errorf("update %d is kept: %v, want %v", i, kept, want)
+		}
+	}
+	if n := commits.Load() - before; n > 20 {
+		t.Errorf("%d commits for 40 updates that waited together", n)
+	}
+}
+
+func TestUpdateWhoseCallerLeft(t *testing.T) {
+	j := open(t, Options{})
+	release := hold(t, j)
+	defer release()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	gone := errors.New("gone")
+	left := make(chan error, 1)
+	go func() {
+		left <- j.Update(ctx, func(*Tx) error {
+			t.Error("it ran although its caller had left")
+			return nil
+		})
+	}()
+	cancel(gone)
+	if err := <-left; !errors.Is(err, gone) {
+		t.Errorf("got %v, want the cause", err)
+	}
+	release()
+
+	// Once it began, the outcome is waited for.
+	ctx, cancel = context.WithCancelCause(context.Background())
+	err := j.Update(ctx, func(tx *Tx) error {
+		cancel(gone)
+		return putMeta(tx, "k")
+	})
+	if err != nil || !hasMeta(t, j, "k") {
+		t.Errorf("got %v, want the outcome", err)
+	}
+}
+
+func TestTxHasItsBounds(t *testing.T) {
+	j := open(t, Options{})
+	var kept *Tx
+	update(t, j, func(tx *Tx) error { kept = tx; return nil })
+	if err := putMeta(kept, "late"); sessions.CodeOf(err) != sessions.CodeInternal {
+		t.Errorf("use after the end: %v", err)
+	}
+	view(t, j, func(tx *Tx) error {
+		kept = tx
+		if err := putMeta(tx, "view"); sessions.CodeOf(err) != sessions.CodeInternal {
+			t.Errorf("write in a view: %v", err)
+		}
+		return nil
+	})
+	if _, _, err := kept.FindSession("x"); sessions.CodeOf(err) != sessions.CodeInternal {
+		t.Errorf("use after the end of a view: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	err := j.View(ctx, func(tx *Tx) error {
+		cancel()
+		_, _, err := tx.FindSession("x")
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("view of a caller that left: %v", err)
+	}
+	view(t, j, func(tx *Tx) error { _, _, err := tx.FindSession("x"); return err })
+}
+
+func TestViewIsASnapshot(t *testing.T) {
+	j := open(t, Options{})
+	s := newSession(t, j)
+	view(t, j, func(tx *Tx) error {
+		first, _, err := tx.FindSession(s.ID)
+		if err != nil {
+			return err
+		}
+		update(t, j, func(tx *Tx) error {
+			_, err := tx.AppendEvents(s.ID, []sessions.Event{{Kind: sessions.EventWarning}})
+			return err
+		})
+		again, _, err := tx.FindSession(s.ID)
+		if again.LastSeq != first.LastSeq {
+			t.Errorf("the snapshot moved from %d to %d", first.LastSeq, again.LastSeq)
+		}
+		return err
+	})
+	view(t, j, func(tx *Tx) error {
+		s, _, err := tx.FindSession(s.ID)
+		if s.LastSeq != 1 {
+			t.Errorf("the next view sees %d events", s.LastSeq)
+		}
+		return err
+	})
+}
+
+func TestCommittedNamesWhatChanged(t *testing.T) {
+	var got [][]string
+	j := open(t, Options{Committed: func(ids []string) { got = append(got, ids) }})
+	a, b := newSession(t, j), newSession(t, j)
+	got = nil
+	update(t, j, func(tx *Tx) error { _, _, err := tx.FindSession(a.ID); return err })
+	_ = j.Update(t.Context(), func(tx *Tx) error { tx.Touch(a.ID); return errors.New("undone") })
+	if len(got) != 0 {
+		t.Errorf("a commit without changes named %v", got)
+	}
+	update(t, j, func(tx *Tx) error { tx.Touch(b.ID); tx.Touch(a.ID); tx.Touch(b.ID); return nil })
+	if len(got) != 1 || len(got[0]) != 2 || got[0][0] > got[0][1] {
+		t.Errorf("got %v, want the two sessions in order", got)
+	}
+}
