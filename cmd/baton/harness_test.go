@@ -73,9 +73,7 @@ func (w *world) end() {
 	pid := w.hostPID()
 	w.baton("host", "stop")
 	await(w.t, "the end of the host", func() bool { return !alive(pid) })
-	if left := w.processes(); len(left) > 0 {
-		w.t.Errorf("processes left: %v", left)
-	}
+	await(w.t, "the end of every process", func() bool { return len(w.processes()) == 0 })
 	if w.t.Failed() {
 		logs, err := filepath.Glob(w.path("baton/state/logs/*"))
 		if err != nil {

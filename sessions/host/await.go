@@ -60,6 +60,12 @@ func (h *Host) await(ctx context.Context, principal, id string, d time.Duration,
 // errHostEnds ends the waits of a host that stops; a front end asks the next host again.
 var errHostEnds = sessions.Errorf(sessions.CodeIncomplete, "the host is stopping; sessions go on").Do("ask again")
 
+// ended tells whether no generation of a session is live any more: its processes are gone, proven or not.
+func ended(tx *journal.Tx, session string) (bool, error) {
+	_, live, err := tx.LiveGeneration(session)
+	return !live, err
+}
+
 // asks tells whether a session waits for its user.
 func asks(v *sessions.Session) bool {
 	for _, q := range v.Requests {

@@ -199,6 +199,9 @@ func (h *Host) created(ctx context.Context, who sessions.Caller, id created, a s
 		case sessions.SessionReserved, sessions.SessionStarting:
 			return false, nil
 		}
+		if v.State == sessions.SessionFailed { // its processes are gone before the caller hears of it
+			return ended(tx, id.session)
+		}
 		if id.command == "" {
 			return true, nil
 		}

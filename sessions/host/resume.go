@@ -4,12 +4,16 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/journal"
 )
+
+// endPatience is how long a resume waits for the old processes to be gone.
+const endPatience = 10 * time.Second
 
 // Resume starts a new generation of a closed or failed session, under the same id, with every selection confirmed again.
 func (h *Host) Resume(ctx context.Context, who sessions.Caller, a sessions.ResumeArgs) (sessions.ResumeResult, error) {
@@ -24,6 +28,14 @@ func (h *Host) Resume(ctx context.Context, who sessions.Caller, a sessions.Resum
 		return sessions.ResumeResult{}, err
 	}
 	mean := meaning("resume", a)
+	if _, _, err := h.await(ctx, who.Principal, a.SessionID, max(wait, endPatience), func(tx *journal.Tx, v *sessions.Session) (bool, error) {
+		if v.State.Live() {
+			return true, nil
+		}
+		return ended(tx, a.SessionID) // the old processes may be on their way out
+	}); err != nil {
+		return sessions.ResumeResult{}, err
+	}
 	r := resumption{h: h, who: who, a: a, mean: mean, generation: sessions.NewID()}
 	if err := r.prepare(ctx); err != nil {
 		return sessions.ResumeResult{}, err
@@ -48,6 +60,9 @@ func (h *Host) Resume(ctx context.Context, who sessions.Caller, a sessions.Resum
 			if cmd.State.Terminal() || cmd.Acked {
 				res.Settled = append(res.Settled, cmd.Command)
 			}
+		}
+		if v.State == sessions.SessionFailed {
+			return ended(tx, a.SessionID)
 		}
 		return v.State != sessions.SessionStarting, nil
 	})

@@ -392,38 +392,31 @@ func (h *Host) finish(t *tender, verdict sandbox.Verdict) {
 	}
 }
 
-// recover adopts the bridges that live and settles the sessions whose bridges do not. One broken record never blocks
-// another, and the cost depends on live sessions alone.
+// recover adopts the bridges that live and settles the generations whose bridges do not. One broken record never blocks
+// another, and the cost depends on what was live, not on history.
 func (h *Host) recover(ctx context.Context) error {
-	var live []journal.Session
+	var live []journal.Generation
 	if err := h.j.View(ctx, func(tx *journal.Tx) (err error) {
-		live, err = tx.LiveSessions()
+		live, err = tx.LiveGenerations()
 		return err
 	}); err != nil {
 		return err
 	}
-	for _, s := range live {
-		if err := h.recoverOne(ctx, s.ID); err != nil {
-			h.o.Log.Error().Err(err).Str("session", s.ID).Msg("session could not be recovered")
+	for _, g := range live {
+		if err := h.recoverOne(g); err != nil {
+			h.o.Log.Error().Err(err).Str("session", g.Session).Msg("session could not be recovered")
 		}
 	}
 	return nil
 }
 
-func (h *Host) recoverOne(ctx context.Context, session string) error {
-	var g journal.Generation
-	var found bool
-	if err := h.j.View(ctx, func(tx *journal.Tx) (err error) {
-		g, found, err = tx.LiveGeneration(session)
-		return err
-	}); err != nil {
-		return err
-	}
+func (h *Host) recoverOne(g journal.Generation) error {
+	session := g.Session
 	settle := func(t *tender, v func() sandbox.Verdict) {
 		t.h, t.session, t.generation, t.lastOut = h, session, g.ID, uint64(g.LastFrame)
 		h.spawn(func() { h.finish(t, v()) })
 	}
-	if !found || len(g.Record) == 0 { // nothing was registered, so no agent was executed
+	if len(g.Record) == 0 { // nothing was registered, so no agent was executed
 		settle(&tender{fresh: true, cause: errUnsent}, func() sandbox.Verdict {
 			return sandbox.Verdict{State: sandbox.Confirmed, Proof: sandbox.ProofNeverStarted, Detail: "no agent was executed"}
 		})
