@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-
-	"github.com/mark3labs/mcp-go/server"
 )
 
 // progressEvery keeps hosts waiting that give up on a silent call; half of the 10 s that are promised.
@@ -20,7 +18,7 @@ type notifier interface {
 // progress tells the client at intervals that its call is alive, until stop is called. It does so only for a client
 // that gave a token. After stop has returned nothing follows.
 func progress(ctx context.Context, token json.RawMessage, tool string) (stop func()) {
-	client, ok := server.ClientSessionFromContext(ctx).(notifier)
+	client, ok := sessionOf(ctx)
 	if !ok || token == nil {
 		return func() {}
 	}

@@ -37,27 +37,36 @@ func failure(err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{mcp.NewTextContent(t.String())}, StructuredContent: json.RawMessage(raw), IsError: true}
 }
 
-// fill makes the lists of a result that are always there empty instead of null, as their schema says.
+// fill makes the lists and maps of a result that are always there empty instead of null, as their schema says. It
+// changes copies only: the host may share what it returned.
 func fill(v reflect.Value) {
 	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() && v.Type().Elem().Kind() == reflect.Struct {
+			c := reflect.New(v.Type().Elem())
+			c.Elem().Set(v.Elem())
+			fill(c.Elem())
+			v.Set(c)
+		}
 	case reflect.Slice:
-		if v.Type().Elem().Kind() != reflect.Struct || v.IsNil() {
+		if v.IsNil() || v.Type().Elem().Kind() != reflect.Struct {
 			return
 		}
-		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v)) // the host may share what it returned
+		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v))
 		for i := range v.Len() {
 			fill(v.Index(i))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			if !f.IsExported() {
-				continue
-			}
+			f, e := v.Type().Field(i), v.Field(i)
 			always := !strings.Contains(f.Tag.Get("json"), "omit")
-			if e := v.Field(i); always && e.Kind() == reflect.Slice && e.IsNil() && e.Type().Elem().Kind() != reflect.Uint8 {
+			switch {
+			case !f.IsExported():
+			case always && e.Kind() == reflect.Slice && e.IsNil() && e.Type() != reflect.TypeFor[json.RawMessage]():
 				e.Set(reflect.MakeSlice(e.Type(), 0, 0))
-			} else {
+			case always && e.Kind() == reflect.Map && e.IsNil():
+				e.Set(reflect.MakeMap(e.Type()))
+			default:
 				fill(e)
 			}
 		}

@@ -47,7 +47,11 @@ Rules:
 - An error says what was asked, what is so and what to do (error.code, message, action).
 Several sessions run side by side: start them all, then session_wait with all their ids.`
 
-// New makes a server. It panics when the tool table cannot be encoded, which a test rules out.
+// insideInstructions are those of a server without an API.
+const insideInstructions = `This is a Baton server inside one of Baton's own sessions. It offers no tools here: an agent must not steer itself or its siblings.`
+
+// New makes a server. Without an API it offers no tools, for a client that must not have any. It panics when the tool
+// table cannot be encoded, which a test rules out.
 func New(api sessions.API, o Options) *Server {
 	s := &Server{api: api, who: o.Caller, log: zerolog.Nop(), maxLine: MaxLine}
 	if s.who.Principal == "" {
@@ -59,9 +63,12 @@ func New(api sessions.API, o Options) *Server {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
+	all, teach := tools(), instructions
+	if api == nil {
+		all, teach = nil, insideInstructions
+	}
 	s.mcp = server.NewMCPServer("baton", o.Version, server.WithTitle("Baton"), server.WithToolCapabilities(false),
-		server.WithResourceCapabilities(false, false), server.WithInstructions(instructions))
-	all := tools()
+		server.WithResourceCapabilities(false, false), server.WithInstructions(teach))
 	for i := range all {
 		d, err := all[i].describe()
 		if err != nil {

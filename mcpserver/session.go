@@ -111,3 +111,9 @@ type listening struct {
 }
 
 func (l *listening) NotificationChannel() chan<- mcp.JSONRPCNotification { return l.notes }
+
+// sessionOf returns the client of a call, when its transport writes in order.
+func sessionOf(ctx context.Context) (notifier, bool) {
+	n, ok := server.ClientSessionFromContext(ctx).(notifier)
+	return n, ok
+}

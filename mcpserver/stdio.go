@@ -91,6 +91,9 @@ func (c *conn) serve(ctx context.Context, in io.Reader) error {
 		ended = c.within(writeGrace)
 	}
 	c.out.finish(writeGrace)
+	if err == nil || errors.Is(err, io.EOF) {
+		err = c.out.failure()
+	}
 	c.log.Debug().AnErr("cause", cause).AnErr("stream", err).Bool("ended", ended).Msg("connection ended")
 	switch {
 	case !ended:

@@ -109,6 +109,16 @@ func (w *lineWriter) abort(why error) {
 	}
 }
 
+// failure tells why nothing can be written any more, nil while something can.
+func (w *lineWriter) failure() error {
+	select {
+	case <-w.dead:
+		return w.err
+	default:
+		return nil
+	}
+}
+
 func (w *lineWriter) die(err error) {
 	w.dieOnce.Do(func() {
 		w.err = err
