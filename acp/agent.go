@@ -115,9 +115,13 @@ func (a *Agent) Prompt(ctx context.Context, p sessions.Prompt) error {
 	return a.do(ctx, func(reply func(error)) { a.prompt(ctx, p, blocks, reply) })
 }
 
-// Answer writes the answer of an open request.
+// Answer writes the answer of an open request. None is open once the link has ended.
 func (a *Agent) Answer(ctx context.Context, answer sessions.Answer) error {
-	return a.do(ctx, func(reply func(error)) { reply(a.answer(ctx, answer)) })
+	err := a.do(ctx, func(reply func(error)) { reply(a.answer(ctx, answer)) })
+	if sessions.CodeOf(err) == sessions.CodeAgentExited && a.Err() != nil {
+		return notWritten(noLonger(answer.Handle))
+	}
+	return err
 }
 
 // Cancel asks the agent to end the running command. A command that is not running is left alone.

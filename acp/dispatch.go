@@ -61,7 +61,7 @@ func (a *Agent) unknown(what, name string, raw json.RawMessage) {
 	if len(a.reported) < 100 { // an agent that makes up names must not fill the memory
 		a.reported[what+" "+name] = true
 	}
-	a.warn("the agent sent a "+what+" that is not understood: "+name, map[string]any{what: name}, raw)
+	a.warn(what+" of the agent that is not understood: "+name, map[string]any{what: name}, raw)
 }
 
 // request handles a request of the agent, which always gets an answer, at once or by Answer.

@@ -60,8 +60,7 @@ func (a *Agent) ask(m wire.Message, p *pending, kind sessions.EventKind, r sessi
 func (a *Agent) answer(ctx context.Context, answer sessions.Answer) error {
 	i := slices.IndexFunc(a.requests.open, func(p *pending) bool { return p.handle == answer.Handle })
 	if i < 0 {
-		return notWritten(sessions.Errorf(sessions.CodeWithdrawn, "the agent no longer waits for an answer to request %s", answer.Handle).
-			Do("see the session's open requests"))
+		return notWritten(noLonger(answer.Handle))
 	}
 	p := a.requests.open[i]
 	result, d, err := p.answer(answer)
@@ -77,6 +76,11 @@ func (a *Agent) answer(ctx context.Context, answer sessions.Answer) error {
 		p.tool.declined = true
 	}
 	return a.conn.Reply(context.WithoutCancel(ctx), p.id, result)
+}
+
+func noLonger(handle string) error {
+	return sessions.Errorf(sessions.CodeWithdrawn, "the agent no longer waits for an answer to request %s", handle).
+		Do("see the session's open requests")
 }
 
 // withdrawAll answers everything that is open with cancelled. First all answers, then the events: the agent may be

@@ -58,6 +58,10 @@ func (a *Agent) update(params json.RawMessage) {
 	}
 	f := a.place(agent, u.Kind, u.MessageID, u.ToolID)
 	switch u.Kind {
+	case updateUser: // the prompt's echo
+		if u.MessageID != "" {
+			f.ids[u.MessageID] = true
+		}
 	case updateText:
 		f.chunk(sessions.EventText, p.Update)
 	case updateThought:
