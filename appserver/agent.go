@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -239,4 +240,13 @@ func decode(raw json.RawMessage, into any) error {
 		return errors.New("no value")
 	}
 	return json.Unmarshal(raw, into)
+}
+
+// unreadable is why JSON cannot be read, without Go's types.
+func unreadable(err error) string {
+	var e *json.UnmarshalTypeError
+	if errors.As(err, &e) {
+		return fmt.Sprintf("%s is of the JSON type %s", cmp.Or(e.Field, "it"), e.Value)
+	}
+	return err.Error()
 }

@@ -3,6 +3,7 @@ package appserver
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/batonmcp/baton/sessions"
@@ -48,9 +49,11 @@ func askCommand(a *Agent, r *request, head requestHead, raw json.RawMessage) err
 		r.shown.Detail = lines(r.shown.Detail, "with additional permissions: "+string(p.Additional))
 	}
 
-	r.offer("accept", sessions.OptionAllowOnce, decision("accept"), what+", this once")
-	r.offer("acceptForSession", sessions.OptionAllowSession, decision("acceptForSession"),
-		what+", and the same again without asking until this session ends")
+	r.offer("accept", sessions.OptionAllowOnce, decision("accept"), what+", once")
+	if p.Kind != "writeStdin" || slices.ContainsFunc(p.Decisions, func(d json.RawMessage) bool { return string(d) == `"acceptForSession"` }) {
+		r.offer("acceptForSession", sessions.OptionAllowSession, decision("acceptForSession"),
+			what+", and the same again without asking until this session ends")
+	}
 	for i, d := range amendments(p.Decisions, p.Amendment) {
 		r.offerAmendment(d, i, what)
 	}

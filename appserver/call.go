@@ -62,7 +62,7 @@ func (a *Agent) ask(ctx context.Context, method string, params, result any, inLo
 		sent = a.call(ctx, method, params, func(raw json.RawMessage, err error) {
 			if err == nil && result != nil {
 				if bad := decode(raw, result); bad != nil {
-					err = sessions.Errorf(sessions.CodeAgentProtocol, "Codex answered %s with something else: %w", method, bad).
+					err = sessions.Errorf(sessions.CodeAgentProtocol, "Codex answered %s with something else: %s", method, unreadable(bad)).
 						Do("check that the installed Codex is one that Baton knows")
 				}
 			}

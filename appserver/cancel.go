@@ -126,9 +126,7 @@ func (a *Agent) reconciled(t *turn, record *wireTurn, err error) {
 		// Codex runs no such turn and has no record of it either: it is over, and how is not known.
 		s := sessions.Settlement{State: sessions.CommandCancelUnconfirmed, Outcome: "ended_unknown",
 			Reason: "Codex says that the turn is not running, but never told how it ended"}
-		a.past.add(t.id, pastTurn{command: t.command, cancelled: true})
-		a.closeItems(a.root, t.id)
-		a.withdrawTurn(a.root, t.id, "the turn ended")
+		a.over(t, s)
 		a.clean(t, s)
 	}
 	// Else it is still running: the grace decides.
@@ -178,6 +176,7 @@ func (a *Agent) clean(t *turn, s sessions.Settlement) {
 		a.cleanCall(t, "thread/backgroundTerminals/clean", threadID{thread})
 	}
 	if a.goal {
+		a.goal = false
 		a.cleanCall(t, "thread/goal/set", map[string]any{"threadId": a.root, "status": "paused"})
 		a.warn(sessions.Event{Command: t.command, Turn: t.id}, "the thread's goal is paused, or it would begin the next turn by itself")
 	}

@@ -1,8 +1,10 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -11,6 +13,7 @@ import (
 // thread/settings/updated, which comes before or after the answer, and only when something did change.
 type change struct {
 	before   sessions.Selection // what was asked until now
+	evidence sessions.Evidence  // what was reported until now
 	answered bool
 	notified bool
 	alarm    *alarm
@@ -20,7 +23,7 @@ type change struct {
 // changeSettings asks the thread for what want says and differs from what it reports. done gets nil once Codex reports
 // all of it. It belongs to the loop; an error means that nothing was sent and done is never run.
 func (a *Agent) changeSettings(ctx context.Context, want sessions.Selection, done func(error)) error {
-	c := &change{before: a.sel.asked, done: done}
+	c := &change{before: a.sel.asked, evidence: a.sel.evidence, done: done}
 	a.sel.asked = want
 	a.sel.report(a.sel.settings, a.models, a.version) // the evidence depends on the names asked for
 	if len(a.sel.differences()) == 0 {
@@ -104,6 +107,9 @@ func (a *Agent) finishChange(err error) {
 	if err != nil {
 		a.sel.asked = c.before
 		a.sel.report(a.sel.settings, a.models, a.version)
+		if a.opened { // part of it may have been done
+			a.changed(nil, c.evidence, nil)
+		}
 	}
 	c.done(err)
 }
@@ -113,12 +119,14 @@ func changeRefused(err error, d []sessions.Difference, v version) error {
 	if refused(err) == nil || len(d) == 0 {
 		return err
 	}
-	for _, x := range d {
-		if x.Name == "sandbox" {
-			return sessions.Errorf(sessions.CodeSandboxUnavailable,
-				"Codex %s cannot give sandbox %q to a thread without marking its folder as trusted in your config.toml: %w", v.text, x.Asked, err).
-				Do("update Codex to 0.144 or later, or ask for sandbox %s", sessions.SandboxReadOnly)
+	if i := slices.IndexFunc(d, func(x sessions.Difference) bool { return x.Name == "sandbox" }); i >= 0 {
+		if !unknownMethod(err) {
+			return sessions.Errorf(sessions.CodeSandboxUnavailable, "sandbox %q was asked: %w", d[i].Asked, err).
+				Do("ask for another sandbox")
 		}
+		return sessions.Errorf(sessions.CodeSandboxUnavailable,
+			"Codex %s cannot give sandbox %q to a thread without marking its folder as trusted in your config.toml: %w", v.text, d[i].Asked, err).
+			Do("update Codex to 0.144 or later, or ask for sandbox %s", sessions.SandboxReadOnly)
 	}
 	if unknownMethod(err) {
 		return sessions.Errorf(sessions.CodeUnsupported, "Codex %s cannot change the %s of a thread: %w", v.text, d[0].Name, err).
@@ -154,8 +162,9 @@ func (a *Agent) settingsUpdated(raw json.RawMessage) error {
 // holds stops further prompts until somebody asks for it again.
 func (a *Agent) changed(t *turn, before sessions.Evidence, raw json.RawMessage) {
 	d := a.sel.differences()
+	known := a.sel.drift != nil
 	a.sel.drift = sessions.UnconfirmedError(d)
-	if same(before, a.sel.evidence) && len(d) == 0 {
+	if same(before, a.sel.evidence) && (len(d) == 0 || known) {
 		return
 	}
 	e := sessions.Event{Kind: sessions.EventSelectionChanged, Selection: a.sel.pair(), Raw: raw}
@@ -168,8 +177,8 @@ func (a *Agent) changed(t *turn, before sessions.Evidence, raw json.RawMessage) 
 	a.emit(e)
 	if len(d) > 0 {
 		a.warn(sessions.Event{Command: e.Command, Turn: e.Turn, Code: sessions.CodeSelectionUnconfirmed},
-			"Codex no longer holds to what was asked: %s is %q instead of %q. Nothing more is sent until it is asked for again.",
-			d[0].Name, d[0].Reported, d[0].Asked)
+			"Codex does not hold to what was asked any more: %s is %s instead of %q. Nothing more is sent until it is asked for again.",
+			d[0].Name, cmp.Or(d[0].Reported, "unknown"), d[0].Asked)
 	}
 }
 

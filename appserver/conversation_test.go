@@ -219,6 +219,8 @@ func (c *conversation) say(line string) {
 	case free:
 	case m.Method != "":
 		c.schema.check(c.t, "ServerNotification", m.Method, m.Params)
+	case m.Result != nil && c.methods[string(m.ID)] == "":
+		c.t.Errorf("Codex answers a call that was not made: %s", line)
 	case m.Result != nil && c.methods[string(m.ID)] != "initialize":
 		c.schema.check(c.t, "Results", c.methods[string(m.ID)], m.Result)
 	}
@@ -260,6 +262,7 @@ func (c *conversation) act(s section) {
 		for line := range strings.Lines(s.body) {
 			if line = strings.TrimSuffix(line, "\n"); line != "" && line[0] != '#' {
 				c.say(line)
+				synctest.Wait()
 			}
 		}
 	case "wait":

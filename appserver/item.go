@@ -236,10 +236,10 @@ func (a *Agent) abandonText(thread string) {
 	if a.isRoot(thread) {
 		thread = a.root
 	}
-	a.abandonItems(func(k itemKey, it *item) bool { return k.thread == thread && it.streams != "" })
+	a.abandonItems(false, func(k itemKey, it *item) bool { return k.thread == thread && it.streams != "" })
 }
 
-func (a *Agent) abandonItems(which func(itemKey, *item) bool) {
+func (a *Agent) abandonItems(interrupted bool, which func(itemKey, *item) bool) {
 	var keys []itemKey
 	for k, it := range a.items {
 		if which(k, it) {
@@ -255,7 +255,7 @@ func (a *Agent) abandonItems(which func(itemKey, *item) bool) {
 			e := it.place.event(it.streams, k.id)
 			e.Abandoned = true
 			a.emit(e)
-		case it.tool != nil && it.kind != "commandExecution":
+		case it.tool != nil && it.kind != "commandExecution" && interrupted:
 			// Such an item gets no end of its own: a file change after the answer "cancel", for one. The end of a
 			// command does come, when the command ends.
 			e := it.place.event(sessions.EventToolCompleted, k.id)
@@ -268,8 +268,8 @@ func (a *Agent) abandonItems(which func(itemKey, *item) bool) {
 }
 
 // closeItems ends what a turn has left open.
-func (a *Agent) closeItems(thread, turn string) {
-	a.abandonItems(func(k itemKey, it *item) bool { return k.thread == thread && it.turn == turn })
+func (a *Agent) closeItems(thread, turn string, interrupted bool) {
+	a.abandonItems(interrupted, func(k itemKey, it *item) bool { return k.thread == thread && it.turn == turn })
 }
 
 func addData(e *sessions.Event, name string, value any) {

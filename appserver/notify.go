@@ -92,7 +92,7 @@ func (a *Agent) notified(m wire.Message) {
 		a.o.Logger.Info().Str("method", m.Method).Msg("unknown notification of Codex")
 	case n.handle != nil:
 		if err := n.handle(a, m.Params); err != nil {
-			a.warn(sessions.Event{Code: sessions.CodeAgentProtocol, Raw: m.Params}, "Codex's notification %s cannot be read: %s", m.Method, err)
+			a.warn(sessions.Event{Code: sessions.CodeAgentProtocol, Raw: m.Params}, "Codex's notification %s cannot be read: %s", m.Method, unreadable(err))
 		}
 	}
 }

@@ -79,16 +79,17 @@ func (a *Agent) prompt(ctx context.Context, p sessions.Prompt, reply func(error)
 		a.sel.rerouted, a.sel.missing = "", "" // somebody looked at it and asks again
 	}
 	err = a.changeSettings(ctx, want, func(err error) {
-		if a.turn != t || t.phase != preparing {
-			return // cancelled or abandoned meanwhile
+		if err == nil { // also when its command was cancelled or abandoned meanwhile: the thread has it now
+			a.sel.drift = nil
+			a.emit(sessions.Event{Kind: sessions.EventSelectionConfirm, Command: t.command, Selection: a.sel.pair()})
 		}
-		a.sel.drift = sessions.UnconfirmedError(a.sel.differences())
-		if err != nil {
+		switch {
+		case a.turn != t || t.phase != preparing:
+		case err != nil:
 			a.drop(t, notWritten(asError(err)))
-			return
+		default:
+			a.start(ctx, t, p)
 		}
-		a.emit(sessions.Event{Kind: sessions.EventSelectionConfirm, Command: t.command, Selection: a.sel.pair()})
-		a.start(ctx, t, p)
 	})
 	if err != nil {
 		a.drop(t, err)
@@ -109,6 +110,8 @@ func (a *Agent) mayPrompt(p sessions.Prompt) (sessions.Selection, error) {
 		return want, sessions.Errorf(sessions.CodeBusy, "command %s is running", a.turn.command).Do("wait for it, steer it or cancel it")
 	case a.foreign != nil:
 		return want, errForeign
+	case a.sel.change != nil:
+		return want, sessions.Errorf(sessions.CodeBusy, "the thread's settings are being changed").Do("try again in a moment")
 	}
 	if err := checkNames(sessions.Selection{Mode: p.Mode}); err != nil {
 		return want, err

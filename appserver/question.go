@@ -55,6 +55,11 @@ func askUser(a *Agent, r *request, head requestHead, raw json.RawMessage) error 
 	r.decline, r.cancel = nothing, nothing
 	r.answer = func(ans sessions.Answer) (any, error) {
 		answers := map[string]any{}
+		for _, q := range r.shown.Questions {
+			if len(ans.Answers[q.ID]) == 0 {
+				return nil, sessions.Errorf(sessions.CodeInvalidParams, "question %q has no answer", q.ID).Do("answer every question, or decline the request")
+			}
+		}
 		for id, given := range ans.Answers {
 			known, ok := labels[id]
 			if !ok {
@@ -130,7 +135,7 @@ func askElicitation(a *Agent, r *request, head requestHead, raw json.RawMessage)
 		r.answer = func(ans sessions.Answer) (any, error) {
 			var form map[string]json.RawMessage
 			if err := decode(ans.Form, &form); err != nil {
-				return nil, sessions.Errorf(sessions.CodeInvalidParams, "the form is no JSON object: %w", err).Do("send an object that fits the request's schema")
+				return nil, sessions.Errorf(sessions.CodeInvalidParams, "the form is no JSON object: %s", unreadable(err)).Do("send an object that fits the request's schema")
 			}
 			return answer("accept", ans.Form, nil), nil
 		}

@@ -83,7 +83,8 @@ func unknownModel(warning string) string {
 
 // asError gives a refusal the place in the error table that fits where nothing better is known.
 func asError(err error) *sessions.Error {
-	if r := refused(err); r != nil {
+	var known *sessions.Error
+	if r := refused(err); r != nil && !errors.As(err, &known) {
 		return sessions.Errorf(sessions.CodeAgentProtocol, "%w", r).Do("see what Codex says; close and resume the session if it stays like this")
 	}
 	return sessions.AsError(err)

@@ -80,7 +80,7 @@ func (a *Agent) requested(m wire.Message) {
 		err = ask(a, r, head, m.Params)
 	}
 	if err != nil {
-		a.refuse(m, head, wire.CodeInvalidParams, "Baton cannot show "+m.Method+": "+err.Error())
+		a.refuse(m, head, wire.CodeInvalidParams, "Baton cannot show "+m.Method+": "+unreadable(err))
 		return
 	}
 	a.requests[r.shown.Handle] = r

@@ -57,17 +57,19 @@ func (a *Agent) activeSubs() []*subAgent {
 func (a *Agent) subStarted(n turnNote) {
 	s := a.sub(n.ThreadID)
 	s.turn = n.Turn.ID
-	a.emit(sessions.Event{Kind: sessions.EventTurnStarted, Command: s.command, Turn: s.turn, Agent: s.path})
-	// One that begins after its root was cancelled belongs to what was cancelled.
 	fenced := a.turn != nil && a.turn.cancel != nil
-	if p, ok := a.past.turns[n.Turn.RootTurnID]; fenced || ok && p.cancelled {
+	if p, ok := a.past.turns[n.Turn.RootTurnID]; ok {
+		s.command, fenced = p.command, fenced || p.cancelled
+	}
+	a.emit(sessions.Event{Kind: sessions.EventTurnStarted, Command: s.command, Turn: s.turn, Agent: s.path})
+	if fenced { // one that begins after its root was cancelled belongs to what was cancelled
 		a.interruptSub(s)
 	}
 }
 
 func (a *Agent) subEnded(n turnNote) {
 	s := a.sub(n.ThreadID)
-	a.closeItems(n.ThreadID, n.Turn.ID)
+	a.closeItems(n.ThreadID, n.Turn.ID, n.Turn.Status == "interrupted")
 	a.withdrawTurn(n.ThreadID, n.Turn.ID, "the turn ended")
 	if s.turn == n.Turn.ID {
 		s.ended, s.turn = s.turn, ""

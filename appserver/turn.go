@@ -171,15 +171,9 @@ func (a *Agent) turnCompleted(raw json.RawMessage) error {
 
 // turnEnded is the end of a turn, by Codex's word or, when by says so, by its record.
 func (a *Agent) turnEnded(t *turn, result wireTurn, by string) {
-	a.tellStarted(t)
-	t.phase = ended
-	a.past.add(t.id, pastTurn{command: t.command, cancelled: t.cancel != nil})
-	a.closeItems(a.root, t.id)
-	a.withdrawTurn(a.root, t.id, "the turn ended")
 	s := settlement(result, t.cancel != nil)
-	s.Command, s.By = t.command, by
-	a.emit(sessions.Event{Kind: sessions.EventTurnCompleted, Command: t.command, Turn: t.id, Settled: &s})
-	a.wake(t)
+	s.By = by
+	a.over(t, s)
 	if s.Outcome == outcomeModelNotFound {
 		a.modelMissing(t)
 	}
@@ -191,6 +185,19 @@ func (a *Agent) turnEnded(t *turn, result wireTurn, by string) {
 		a.warn(sessions.Event{Command: t.command, Turn: t.id}, "the turn ended while %d of its sub-agents still work", n)
 	}
 	a.settle(t, s)
+}
+
+// over closes what goes with a turn and tells of its end. Its commands are settled later: what an interrupted turn
+// leaves running is stopped first.
+func (a *Agent) over(t *turn, s sessions.Settlement) {
+	a.tellStarted(t)
+	t.phase = ended
+	a.past.add(t.id, pastTurn{command: t.command, cancelled: t.cancel != nil})
+	a.closeItems(a.root, t.id, s.State == sessions.CommandInterrupted)
+	a.withdrawTurn(a.root, t.id, "the turn ended")
+	s.Command = t.command
+	a.emit(sessions.Event{Kind: sessions.EventTurnCompleted, Command: t.command, Turn: t.id, Settled: &s})
+	a.wake(t)
 }
 
 // settle says how a turn's commands ended, once.
