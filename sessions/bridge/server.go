@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/batonmcp/baton/sessions"
@@ -16,6 +17,10 @@ type hostConn struct {
 	net.Conn
 	wmu  sync.Mutex
 	sent uint64 // owned by the sender
+
+	// gone is set, and the spool woken, when the connection is lost or replaced. The sender looks at it under the
+	// spool's lock, where the bridge's own must not be taken.
+	gone atomic.Bool
 }
 
 func (c *hostConn) write(b []byte) error {
@@ -108,6 +113,7 @@ func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
 		return sessions.AsError(err)
 	}
 	if old := b.conn; old != nil {
+		old.gone.Store(true)
 		old.Close()
 	}
 	if err := c.write(line); err != nil {
@@ -136,6 +142,7 @@ func (b *Bridge) lose(c *hostConn) {
 		return
 	}
 	b.conn = nil
+	c.gone.Store(true)
 	b.changed.Broadcast()
 	b.spool.wake()
 	b.armOrphanLocked()
@@ -154,7 +161,7 @@ func (b *Bridge) send() {
 		if closed {
 			return
 		}
-		batch := b.spool.next(c.sent, func() bool { return !b.holds(c) })
+		batch := b.spool.next(c.sent, c.gone.Load)
 		if batch == nil {
 			if b.isClosed() {
 				return
