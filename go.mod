@@ -3,6 +3,7 @@ module github.com/batonmcp/baton
 go 1.26.8
 
 require (
+	github.com/coder/acp-go-sdk v0.13.0 // indirect
 	github.com/google/jsonschema-go v0.4.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
