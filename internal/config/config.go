@@ -43,6 +43,10 @@ type Config struct {
 type Host struct {
 	// IdleExit is how long a host without a live session stays; zero: DefaultIdleExit, "never" in the file: for good.
 	IdleExit Duration `toml:"idle_exit"`
+	// HandshakeTimeout is how long an agent may take to start and to confirm what was asked; zero: 60 s.
+	HandshakeTimeout Duration `toml:"handshake_timeout"`
+	// OrphanGrace is how long a session goes on without any host once its turn has ended; zero: 15 min.
+	OrphanGrace Duration `toml:"orphan_grace"`
 	// AllowUnconfinedFullAccess permits danger-full-access where Baton's own folders cannot be masked from the agent.
 	AllowUnconfinedFullAccess bool `toml:"allow_unconfined_full_access"`
 }

@@ -118,6 +118,7 @@ func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
 	}
 	if err := c.write(line); err != nil {
 		b.conn = nil
+		b.armOrphanLocked()
 		return sessions.AsError(fmt.Errorf("write hello: %w", err))
 	}
 	c.sent = max(a.After, first-1)

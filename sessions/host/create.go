@@ -261,10 +261,18 @@ func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, 
 	}
 	spec := bridge.Spec{Protocol: runner.Protocol, Argv: runner.Argv, Dir: cwd,
 		Env:              env.Build(env.Allowed(who.Env), extra, s.EnvUnset, lead),
-		HandshakeSeconds: int(h.o.Handshake.Seconds()),
+		HandshakeSeconds: whole(cfg.Host.HandshakeTimeout, 60*time.Second), OrphanSeconds: whole(cfg.Host.OrphanGrace, 15*time.Minute),
 		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: cwd, Selection: s.Selection(),
 			WritableRoots: s.WritableRoots, MCPServers: s.MCPServers, Options: s.RunnerOptions}}
 	return launch{spec: spec}, runner, nil
+}
+
+// whole is a configured duration in seconds, at least one; what is not set, or has no end, is the default.
+func whole(d config.Duration, byDefault time.Duration) int {
+	if d <= 0 {
+		d = config.Duration(byDefault)
+	}
+	return max(1, int(time.Duration(d).Round(time.Second)/time.Second))
 }
 
 // begin moves a session to starting, with a generation and its first input.

@@ -30,8 +30,6 @@ type Options struct {
 	Log     zerolog.Logger
 	// Rung forces a containment rung; "" takes the best that the machine allows.
 	Rung sandbox.Rung
-	// Handshake is how long an agent may take to open. 0: 60 s.
-	Handshake time.Duration
 	// MaxSessions caps the live sessions. 0: 100.
 	MaxSessions int
 }
@@ -63,9 +61,6 @@ var _ sessions.API = (*Host)(nil)
 // New opens the journal and adopts or settles what an earlier host left. The caller holds the lock of the state
 // directory.
 func New(ctx context.Context, o Options) (*Host, error) {
-	if o.Handshake == 0 {
-		o.Handshake = 60 * time.Second
-	}
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 100
 	}
