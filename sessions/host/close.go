@@ -125,5 +125,5 @@ func (h *Host) closeUnwritten(ctx context.Context, who sessions.Caller, a sessio
 	}
 	verdict := t.process().Stop(ctx)
 	return sessions.CloseResult{Session: v, Stopped: string(verdict.State),
-		Proof: string(verdict.Proof) + ": " + verdict.Detail + "; the journal could not be written (" + cause.Error() + ")"}, nil
+		Proof: proofOf(verdict) + "; the journal could not be written (" + cause.Error() + ")"}, nil
 }

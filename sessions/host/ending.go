@@ -179,7 +179,7 @@ func (e *ending) apply(tx *journal.Tx, c *changes) error {
 	if !e.farewell && e.verdict.Proof != sandbox.ProofNeverStarted {
 		a.add(sessions.Event{Kind: sessions.EventGap, At: tx.Now(), Gap: &sessions.Gap{Reason: "the session's bridge ended without handing everything over; what the agent said last may be missing here"}})
 	}
-	if _, err := tx.EndGeneration(e.generation, string(e.verdict.State), string(e.verdict.Proof)+": "+e.verdict.Detail); err != nil {
+	if _, err := tx.EndGeneration(e.generation, string(e.verdict.State), proofOf(e.verdict)); err != nil {
 		return err
 	}
 	s, err := tx.GetSession("", e.session)
@@ -203,4 +203,12 @@ func (e *ending) apply(tx *journal.Tx, c *changes) error {
 		return err
 	}
 	return a.flush(tx, c)
+}
+
+// proofOf is what a verdict rests on, in words: what proves it, or why nothing does.
+func proofOf(v sandbox.Verdict) string {
+	if v.Detail == "" {
+		return string(v.Proof)
+	}
+	return string(v.Proof) + ": " + v.Detail
 }
