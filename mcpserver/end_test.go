@@ -134,6 +134,9 @@ func TestStopEndsEverything(t *testing.T) {
 		if e := c.answer("1").failed(t); e.Code != sessions.CodeIncomplete {
 			t.Errorf("the wait ended with %+v", e)
 		}
+		if _, err := io.WriteString(c.in, "{}\n"); err != io.ErrClosedPipe {
+			t.Errorf("somebody still reads the input: %v", err)
+		}
 	})
 }
 

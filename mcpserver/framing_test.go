@@ -17,9 +17,15 @@ import (
 // A stray or broken line must cost one error answer and nothing else (FR-01 on our side of the wire).
 func TestBrokenLineCostsOneAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := start(t, &fake{})
+		f := &fake{}
+		c := start(t, f)
 		c.line(initialize)
 		ok(t, c.answer(`"init-1"`), "initialize")
+		c.call("1", "session_send", "{\"session_id\":\"s\",\"text\":\"caf\xe9\"}", "") // would reach the agent altered
+		refused(t, c.answer("null"), mcp.PARSE_ERROR)
+		if len(f.calls()) > 0 {
+			t.Errorf("the API got %+v", f.calls())
+		}
 		for _, text := range []string{"Loaded cached credentials.", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"x":"\ud8`, "{", "\xff\xfe{}"} {
 			c.line(text)
 			refused(t, c.answer("null"), mcp.PARSE_ERROR)

@@ -15,7 +15,8 @@ type Options struct {
 	Caller sessions.Caller
 	// Version is reported to clients; "" is "dev".
 	Version string
-	// Logger takes what happens to connections, never what they carry. nil: nothing is logged.
+	// Logger takes what happens to connections, never what they carry; its writer must be safe for concurrent use. nil:
+	// nothing is logged.
 	Logger *zerolog.Logger
 }
 

@@ -103,7 +103,7 @@ func TestResources(t *testing.T) {
 func TestNothingButMessagesOnTheOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		logger := zerolog.New(&log).Level(zerolog.TraceLevel)
+		logger := zerolog.New(zerolog.SyncWriter(&log)).Level(zerolog.TraceLevel)
 		f := &fake{list: func(context.Context, sessions.ListArgs) (sessions.ListResult, error) { panic("planted") }}
 		c := startSilent(t, New(f, Options{Logger: &logger}))
 		go c.read()
