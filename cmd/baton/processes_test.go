@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 
 	"github.com/batonmcp/baton/sessions/host/remote"
 )
@@ -64,21 +65,17 @@ type process struct {
 	Args      string
 }
 
-// processes finds what belongs to this world: whatever carries its BATON_HOME or works in its folder.
-func (w *world) processes() []process {
-	var found []process
+// allProcesses is the process table.
+func allProcesses(t *testing.T) []process {
+	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
+	var all []process
 	for _, d := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(d))
-		if err != nil || pid == os.Getpid() || !alive(pid) {
-			continue
-		}
-		environ, _ := os.ReadFile(filepath.Join(d, "environ"))
-		cwd, _ := os.Readlink(filepath.Join(d, "cwd"))
-		if !bytes.Contains(environ, []byte(w.dir)) && !strings.HasPrefix(cwd, w.dir) {
+		if err != nil || !alive(pid) {
 			continue
 		}
 		args, _ := os.ReadFile(filepath.Join(d, "cmdline"))
@@ -89,7 +86,21 @@ func (w *world) processes() []process {
 				ppid, _ = strconv.Atoi(string(f[1]))
 			}
 		}
-		found = append(found, process{pid, ppid, string(bytes.ReplaceAll(bytes.TrimRight(args, "\x00"), []byte{0}, []byte{' '}))})
+		all = append(all, process{pid, ppid, string(bytes.ReplaceAll(bytes.TrimRight(args, "\x00"), []byte{0}, []byte{' '}))})
+	}
+	return all
+}
+
+// processes finds what belongs to this world: whatever carries its folder in its environment or works in it.
+func (w *world) processes() []process {
+	var found []process
+	for _, p := range allProcesses(w.t) {
+		dir := filepath.Join("/proc", strconv.Itoa(p.PID))
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
+		if p.PID != os.Getpid() && (bytes.Contains(environ, []byte(w.dir)) || strings.HasPrefix(cwd, w.dir)) {
+			found = append(found, p)
+		}
 	}
 	return found
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -67,7 +68,10 @@ type Bridge struct {
 	conn       *hostConn
 	lastIn     uint64
 	inbox      []Frame
-	closed     bool // no further input
+	taken      uint64 // the last input that the worker began
+	working    bool   // it is at it
+	sealed     bool   // it begins no other
+	closed     bool   // the bridge is over
 	orphan     orphanTimer
 	grace      time.Duration
 	turns      map[string]*turn
@@ -106,7 +110,7 @@ func Run(o Options) error {
 	b.o.Listener.Close()
 	b.spool.close()
 	b.mu.Lock()
-	b.closed = true
+	b.sealed, b.closed = true, true
 	b.orphan.stop()
 	b.changed.Broadcast()
 	b.mu.Unlock()
@@ -146,22 +150,38 @@ func (b *Bridge) armOrphanLocked() {
 	})
 }
 
-// work takes the inputs in their order.
+// work takes the inputs in their order, until the bridge ends.
 func (b *Bridge) work() {
 	for {
 		b.mu.Lock()
-		for len(b.inbox) == 0 && !b.closed {
+		b.working = false
+		b.changed.Broadcast()
+		for len(b.inbox) == 0 && !b.sealed {
 			b.changed.Wait()
 		}
-		if len(b.inbox) == 0 {
+		if b.sealed {
 			b.mu.Unlock()
 			return
 		}
 		f := b.inbox[0]
 		b.inbox = b.inbox[1:]
+		b.taken, b.working = f.N, true
 		b.mu.Unlock()
 		b.take(f)
 	}
+}
+
+// seal lets the worker begin no further input, and returns the last one that it did begin once what became of that is
+// put down. Everything after it was not and will not be given to the agent.
+func (b *Bridge) seal() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sealed = true
+	b.changed.Broadcast()
+	for b.working {
+		b.changed.Wait()
+	}
+	return b.taken
 }
 
 func (b *Bridge) take(f Frame) {
@@ -196,6 +216,7 @@ func (b *Bridge) take(f Frame) {
 
 // input decodes and does one input, and reports what became of it.
 func (b *Bridge) input(f Frame, into any, do func() (ref string, err error)) {
+	failpoint.Hit("bridge.input.begin")
 	res := InputResult{N: f.N, Kind: f.Kind, State: InputWritten}
 	err := json.Unmarshal(f.Body, into)
 	if err != nil {
@@ -209,6 +230,7 @@ func (b *Bridge) input(f Frame, into any, do func() (ref string, err error)) {
 			res.State = InputRefused
 		}
 	}
+	failpoint.Hit("bridge.input.done")
 	b.put(OutInput, res)
 }
 

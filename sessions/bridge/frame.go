@@ -148,6 +148,7 @@ type Exit struct {
 type Stopped struct {
 	Empty bool   `json:"empty"` // the namespace held no other process any more
 	Why   string `json:"why"`
+	Taken uint64 `json:"taken,omitempty"` // inputs after this one were not given to the agent, and never will be; 0: not told
 }
 
 func frameOf(typ string, n uint64, kind Kind, body any) ([]byte, error) {

@@ -24,6 +24,7 @@ type agentProcess struct {
 	agent  sessions.Agent // nil for a probe
 	stderr *tail
 	opened bool
+	asked  chan struct{} // closed when the open has an answer, whichever
 }
 
 // start runs the agent's program with pipes of ours.
@@ -52,7 +53,7 @@ func (b *Bridge) start(s Spec) (*agentProcess, error) {
 	inR.Close()
 	outW.Close()
 	errW.Close()
-	p := &agentProcess{spec: s, child: child, stderr: &tail{max: 8 << 10}}
+	p := &agentProcess{spec: s, child: child, stderr: &tail{max: 8 << 10}, asked: make(chan struct{})}
 	p.conn = wire.New(outR, inW, wire.Options{Generation: s.Open.Generation})
 	b.wg.Go(func() {
 		defer errR.Close()
@@ -91,6 +92,7 @@ func (b *Bridge) open(s Spec) {
 	handshake := time.Duration(s.HandshakeSeconds) * time.Second
 	ctx, cancel := context.WithTimeout(b.stopping.ctx, handshake)
 	defer cancel()
+	defer close(p.asked)
 	opened, err := p.agent.Open(ctx, s.Open)
 	if err != nil {
 		b.fail(p.explain(ctx, err, handshake))
@@ -154,7 +156,7 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 	select {
 	case <-p.child.Done():
 		said := p.stderr.String()
-		e := sessions.Errorf(sessions.CodeAgentExited, "%s ended during its handshake: %s", p.spec.Argv[0], p.ending())
+		e := sessions.Errorf(sessions.CodeAgentExited, "%s ended during its handshake: %s", p.name(), p.ending())
 		if said != "" {
 			e = e.With("stderr", said)
 			e.Message += "; it said: " + lastLine(said)
@@ -163,8 +165,11 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 	default:
 	}
 	if ctx.Err() != nil {
-		return sessions.Errorf(sessions.CodeTimeout, "%s did not finish its handshake within %s: %w", p.spec.Argv[0], limit, err).
+		return sessions.Errorf(sessions.CodeTimeout, "%s did not finish its handshake within %s (%s)", p.name(), limit, e.Message).
 			Do("check that it is installed whole and logged in, then create or resume again").With("stderr", p.stderr.String())
+	}
+	if e.Action == "" {
+		return e.Do("run it by hand in a terminal to see what it needs, then create or resume again")
 	}
 	return e
 }
@@ -200,8 +205,12 @@ func (b *Bridge) watch(p *agentProcess) {
 			}
 		}
 	}
+	<-p.asked // an end during the handshake is the handshake's to explain
 	b.shutdown(errors.New(why), false)
 }
+
+// name is how people know the agent.
+func (p *agentProcess) name() string { return "runner " + p.spec.Open.Runner + " (" + p.spec.Argv[0] + ")" }
 
 // end stops the agent: its protocol's close, end of input, SIGTERM, and leaves the kill to the caller.
 func (p *agentProcess) end() {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -80,7 +81,9 @@ func (b *Bridge) serve(c *hostConn) {
 		case typeAck:
 			b.spool.ack(f.N)
 		case typeIn:
-			if b.receive(f) {
+			failpoint.Hit("bridge.input.read")
+			if b.receive(c, f) {
+				failpoint.Hit("bridge.input.received")
 				if line, err := frameOf(typeGot, f.N, f.Kind, nil); err == nil && c.write(line) != nil {
 					return
 				}
@@ -116,6 +119,7 @@ func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
 		old.gone.Store(true)
 		old.Close()
 	}
+	failpoint.Hit("bridge.hello")
 	if err := c.write(line); err != nil {
 		b.conn = nil
 		b.armOrphanLocked()
@@ -169,6 +173,7 @@ func (b *Bridge) send() {
 			}
 			continue
 		}
+		failpoint.Hit("bridge.frames.before")
 		bufs := net.Buffers(batch)
 		n := uint64(len(batch))
 		c.wmu.Lock()
@@ -180,6 +185,7 @@ func (b *Bridge) send() {
 			continue
 		}
 		c.sent += n
+		failpoint.Hit("bridge.frames.after")
 	}
 }
 
@@ -189,11 +195,12 @@ func (b *Bridge) isClosed() bool {
 	return b.closed
 }
 
-// receive queues an input once; a number that was seen before, or that skips one, is not taken.
-func (b *Bridge) receive(f Frame) bool {
+// receive queues an input once; a number that was seen before, or that skips one, is not taken. Nor is what an older
+// host's connection still held when a newer host was told what had come.
+func (b *Bridge) receive(c *hostConn, f Frame) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f.N != b.lastIn+1 || b.closed {
+	if b.conn != c || f.N != b.lastIn+1 || b.sealed {
 		return false
 	}
 	b.lastIn = f.N

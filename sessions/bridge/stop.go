@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/batonmcp/baton/internal/failpoint"
 )
 
 // shutdown ends the agent, everything it started, and the bridge. It runs once; asked tells that somebody wanted it.
@@ -50,7 +52,8 @@ func (b *Bridge) shutdown(why error, asked bool) {
 		if p != nil {
 			b.put(OutExited, exit)
 		}
-		b.put(OutStopped, Stopped{Empty: empty, Why: why.Error()})
+		b.put(OutStopped, Stopped{Empty: empty, Why: why.Error(), Taken: b.seal()})
+		failpoint.Hit("bridge.stopped")
 		b.handOver()
 		close(b.ended)
 	})
@@ -113,7 +116,9 @@ func (b *Bridge) handOver() {
 			break
 		}
 	}
+	failpoint.Hit("bridge.spill.before")
 	if err := writeSpill(b.o.Spill, b.spool.rest()); err != nil {
 		b.o.Log.Error().Err(err).Msg("unacknowledged frames could not be spilled")
 	}
+	failpoint.Hit("bridge.spill.after")
 }
