@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -17,6 +18,7 @@ type disk interface {
 	claim(path string) (release func() error, err error)
 	size(path string) (n int64, exists bool, err error)
 	create(path string) error     // an empty file that only we may read
+	shm(path string) error        // the same for the shared memory, unless it is there
 	rename(from, to string) error // from is durable before, the new name after
 	remove(path string) error     // no error when it is not there
 }
@@ -82,6 +84,15 @@ func (osDisk) size(path string) (int64, bool, error) {
 
 func (osDisk) create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// shm makes the file before the library does, which would leave its mode to the umask.
+func (osDisk) shm(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}

@@ -21,9 +21,9 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprint("panic: ", e.Value) }
 
-// full tells whether err means that there is no room left. A disk that is full at the moment of an fsync says so
+// noRoom tells whether err means that there is no room left. A disk that is full at the moment of an fsync says so
 // through the system error.
-func full(err error) bool {
+func noRoom(err error) bool {
 	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
@@ -57,7 +57,7 @@ func stops(err error) bool {
 	switch {
 	case errors.Is(err, sqlite3.IOERR_FSYNC), errors.Is(err, sqlite3.IOERR_DIR_FSYNC):
 		return true
-	case full(err), damaged(err), errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
+	case noRoom(err), damaged(err), errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
 		return false
 	}
 	return fault(err)
@@ -70,7 +70,7 @@ func refuse(path, doing string, err error) error {
 		return err
 	}
 	switch {
-	case full(err):
+	case noRoom(err):
 		return sessions.Errorf(sessions.CodeStorageFull, "journal %s: %s: %w", path, doing, err).
 			Do("free space on the disk that holds it, then try again")
 	case damaged(err):

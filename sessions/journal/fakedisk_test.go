@@ -215,6 +215,8 @@ func (d *fakeDisk) size(path string) (int64, bool, error) {
 	return int64(len(n.now)), true, nil
 }
 
+func (d *fakeDisk) shm(string) error { return nil } // not on this disk
+
 func (d *fakeDisk) create(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -125,6 +125,9 @@ func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
 		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is empty: a journal never is", j.path).
 			Do("restore it from a copy, or move it away to begin with no sessions")
 	}
+	if err := disk.shm(j.path + "-shm"); err != nil {
+		return err
+	}
 	w, err := connect(ctx, j.path, j.file.name, "")
 	if err != nil {
 		return err

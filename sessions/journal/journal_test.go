@@ -13,7 +13,21 @@ import (
 // open opens a journal in a new directory; when the test ends it is checked and closed.
 func open(t testing.TB, o Options) *Journal {
 	t.Helper()
-	return openAt(t, filepath.Join(t.TempDir(), "state", "journal.db"), o)
+	return checked(t, openAt(t, filepath.Join(t.TempDir(), "state", "journal.db"), o))
+}
+
+// checked has a journal checked when the test ends.
+func checked(t testing.TB, j *Journal) *Journal {
+	t.Cleanup(func() {
+		problems, err := j.Check(context.Background())
+		if err != nil {
+			t.Error(err)
+		}
+		for _, p := range problems {
+			t.Error(p)
+		}
+	})
+	return j
 }
 
 func openAt(t testing.TB, path string, o Options) *Journal {

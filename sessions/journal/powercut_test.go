@@ -41,7 +41,7 @@ func TestPowerCut(t *testing.T) {
 		seed = n
 	}
 	want := 100
-	if os.Getenv("BATON_FULL") != "" {
+	if full() {
 		want = 2000
 	}
 	t.Logf("BATON_SEED=%d", seed)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,11 +166,13 @@ func encode(v any) (json.RawMessage, error) {
 			return raw, nil
 		}
 	}
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // what agents write is full of < and &
+	if err := enc.Encode(v); err != nil {
 		return nil, sessions.Errorf(sessions.CodeInternal, "journal: encode %T: %w", v, err)
 	}
-	return b, nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // encodeAll encodes several columns; the first error wins.

@@ -124,7 +124,9 @@ func (f *watched) WriteAt(p []byte, off int64) (int, error) {
 	return n, f.w.saw("write", f.name, err)
 }
 
-func (f *watched) Truncate(size int64) error { return f.w.saw("truncate", f.name, f.File.Truncate(size)) }
+func (f *watched) Truncate(size int64) error {
+	return f.w.saw("truncate", f.name, f.File.Truncate(size))
+}
 
 func (f *watched) Sync(flags vfs.SyncFlag) error { return f.w.saw("sync", f.name, f.File.Sync(flags)) }
 

@@ -1,0 +1,476 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ncruces/go-sqlite3"
+	"golang.org/x/sys/unix"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// closedJournal makes a journal with a session of n events, each with its own marker, and closes it.
+func closedJournal(t *testing.T, n int) (path, id string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "journal.db")
+	j, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(t, j)
+	update(t, j, func(tx *Tx) error {
+		evs := make([]sessions.Event, n)
+		for i := range evs {
+			evs[i] = sessions.Event{Kind: sessions.EventText, Command: "c", Text: marker(int64(i+1)) + strings.Repeat("x", 400)}
+		}
+		_, err := tx.AppendEvents(s.ID, evs)
+		return err
+	})
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, s.ID
+}
+
+func marker(seq int64) string { return fmt.Sprintf("<event %d>", seq) }
+
+func load(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func store(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readAll pages through a session and returns what it was given, by number; it fails when a number comes twice or is in
+// no event and no gap.
+func readAll(t *testing.T, j *Journal, id string, limit int) (events map[int64]sessions.Event, gaps []sessions.Gap) {
+	t.Helper()
+	events = map[int64]sessions.Event{}
+	seen := map[int64]bool{}
+	see := func(seq int64) {
+		if seen[seq] {
+			t.Errorf("event %d came twice", seq)
+		}
+		seen[seq] = true
+	}
+	last := int64(0)
+	for after, more := int64(0), true; more; {
+		var p Page
+		view(t, j, func(tx *Tx) (err error) { p, err = tx.ReadEvents(id, after, limit, nil, 0); return err })
+		if p.Gap != nil {
+			gaps = append(gaps, *p.Gap)
+			for seq := p.Gap.From; seq <= p.Gap.To; seq++ {
+				see(seq)
+			}
+		}
+		for _, e := range p.Events {
+			see(e.Seq)
+			events[e.Seq] = e
+		}
+		if p.More && p.Last <= after {
+			t.Fatalf("the cursor stays at %d although there is more", after)
+		}
+		after, more, last = p.Last, p.More, p.Last
+	}
+	for seq := int64(1); seq <= last; seq++ {
+		if !seen[seq] {
+			t.Errorf("event %d was passed over in silence", seq)
+		}
+	}
+	return events, gaps
+}
+
+// JO-02: 20 bytes of one event are zeroed in the middle of the file.
+func TestDamagedPageHidesNothingElse(t *testing.T) {
+	path, id := closedJournal(t, 100)
+	b := load(t, path)
+	at := bytes.Index(b, []byte(marker(50)))
+	if at < 0 {
+		t.Fatal("event 50 is not in the file")
+	}
+	copy(b[at:], make([]byte, 20))
+	store(t, path, b)
+
+	j := openAt(t, path, Options{})
+	events, gaps := readAll(t, j, id, 30)
+	if len(gaps) != 1 || gaps[0].From > 50 || gaps[0].To < 50 || gaps[0].To-gaps[0].From > 20 || gaps[0].Reason != damagedOnDisk {
+		t.Errorf("gaps %+v, want one around event 50", gaps)
+	}
+	for seq, e := range events {
+		if !strings.HasPrefix(e.Text, marker(seq)) {
+			t.Errorf("event %d reads %.20q", seq, e.Text)
+		}
+	}
+	if len(events) < 80 || events[1].Seq == 0 || events[100].Seq == 0 {
+		t.Errorf("%d of 100 events can be read", len(events))
+	}
+	refused(t, j.Health(), sessions.CodeStorageFailed, path, "damaged", "baton journal check")
+	problems, err := j.Check(t.Context())
+	if err != nil || len(problems) == 0 {
+		t.Errorf("check: %v, %v", problems, err)
+	}
+
+	// Who needs what is lost is refused; everybody else goes on.
+	err = j.Update(t.Context(), func(tx *Tx) error {
+		_, _, err := tx.LastFinalText(id, "c")
+		return err
+	})
+	refused(t, err, sessions.CodeStorageFailed, path)
+	if err := addEvents(j, id, 1); err != nil {
+		t.Errorf("append to the same session: %v", err)
+	}
+	other := newSession(t, j)
+	if err := addEvents(j, other.ID, 3); err != nil {
+		t.Errorf("another session: %v", err)
+	}
+	if err := j.Reopen(t.Context()); err == nil {
+		t.Error("a damaged file was verified")
+	}
+	refused(t, addEvents(j, other.ID, 1), sessions.CodeStorageFailed)
+	if now := load(t, path)[at : at+20]; !bytes.Equal(now, make([]byte, 20)) {
+		t.Errorf("the damaged place was overwritten with %q", now)
+	}
+}
+
+// An update that meets damage must not take the others of its group with it once the damage is known.
+func TestDamageConcernsItsOwnUpdateAlone(t *testing.T) {
+	path, id := closedJournal(t, 100)
+	b := load(t, path)
+	copy(b[bytes.Index(b, []byte(marker(50))):], make([]byte, 20))
+	store(t, path, b)
+	j := openAt(t, path, Options{})
+	_, _ = readAll(t, j, id, 30)
+	release := hold(t, j)
+	bad, good := make(chan error, 8), make(chan error, 8)
+	for range 8 {
+		go func() {
+			bad <- j.Update(context.Background(), func(tx *Tx) error {
+				_, _, err := tx.LastFinalText(id, "c")
+				return err
+			})
+		}()
+		go func() { good <- addEvents(j, id, 1) }()
+	}
+	release()
+	for range 8 {
+		refused(t, <-bad, sessions.CodeStorageFailed)
+		if err := <-good; err != nil {
+			t.Errorf("an update beside it: %v", err)
+		}
+	}
+}
+
+// JO-02, second variant: the rows contradict each other although every page is whole.
+func TestCheckFindsContradictions(t *testing.T) {
+	path, id := closedJournal(t, 100)
+	whole := load(t, path)
+	for name, c := range map[string]struct{ sql, want string }{
+		"event missing":      {"DELETE FROM events WHERE seq = 50", "counts its events wrong"},
+		"event too many":     {"UPDATE sessions SET last_seq = 99", "counts its events wrong"},
+		"event of nobody":    {"UPDATE events SET session = 'x' WHERE seq = 7", "belongs to no session"},
+		"event kind":         {"UPDATE events SET kind = 'x' WHERE seq = 7", "unknown kind x"},
+		"event body":         {"UPDATE events SET body = '{' WHERE seq = 7", "no JSON"},
+		"session state":      {"UPDATE sessions SET state = 'x'", "unknown state x"},
+		"session generation": {"UPDATE sessions SET generation = 'x'", "does not exist"},
+		"session JSON":       {"UPDATE sessions SET asked = '{'", "JSON"},
+		"two running": {"DROP INDEX commands_running; " + insertCommand("a", "submitted", 0) + insertCommand("b", "accepted", 0) +
+			"UPDATE sessions SET state = 'running'", "runs beside another"},
+		"runs in a closed session": {insertCommand("a", "submitted", 0) + "UPDATE sessions SET state = 'closed'", "its session is closed"},
+		"command state":            {insertCommand("a", "x", 1), "unknown state x"},
+		"unsettled":                {insertCommand("a", "completed", 0), "time of settlement"},
+		"settled too early":        {insertCommand("a", "queued", 5), "time of settlement"},
+		"two live":                 {"DROP INDEX generations_live; " + insertGeneration("g1", 1, 0) + insertGeneration("g2", 2, 0), "live beside another"},
+		"live in a closed session": {insertGeneration("g1", 1, 0) + "UPDATE sessions SET state = 'closed'", "its session is closed"},
+		"request of the past":      {insertGeneration("g1", 1, 9) + insertRequest("q", "g1", "pending"), "generation is not live"},
+		"request state":            {insertGeneration("g1", 1, 0) + insertRequest("q", "g1", "x"), "unknown state x"},
+		"input missing":            {insertGeneration("g1", 1, 0) + "UPDATE generations SET last_input = 1", "holes"},
+		"input of nothing":         {insertGeneration("g1", 1, 0) + insertInput("g1", "prompt", "none", "pending"), "does not exist: prompt none"},
+		"input of no generation":   {insertInput("none", "close", "", "pending"), "belongs to no generation"},
+		"input state":              {insertGeneration("g1", 1, 0) + insertInput("g1", "close", "", "x"), "unknown state x"},
+		"operation of nothing":     {"INSERT INTO operations VALUES ('p','k','send','none','m','done','',0,1,1)", "does not exist: send"},
+		"operation result":         {"INSERT INTO operations VALUES ('p','k','list','','m','done','{',0,1,1)", "no JSON"},
+		"consumer":                 {"INSERT INTO consumers VALUES ('inbox', 1000, 1)", "beyond the last event"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			store(t, path, whole)
+			db, err := sqlite3.Open("file:" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Exec(strings.ReplaceAll(c.sql, "$S", id)); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			j := openAt(t, path, Options{})
+			problems, err := j.Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(fmt.Sprint(problems), c.want) {
+				t.Errorf("found %v, want %q", problems, c.want)
+			}
+		})
+	}
+}
+
+func insertCommand(id, state string, settled int) string {
+	return fmt.Sprintf(`INSERT INTO commands (session, id, principal, generation, state, outcome, reason, turn, text, images, overrides,
+		when_busy, deadline, steer, cancel_asked, acked, usage, created, submitted, settled)
+		VALUES ('$S','%s','p','','%s','','','','','','','',0,'',0,0,'',1,1,%d);`, id, state, settled)
+}
+
+func insertGeneration(id string, n, ended int) string {
+	return fmt.Sprintf("INSERT INTO generations VALUES ('%s','$S',%d,'','','','','','','','','','','','','',0,0,1,%d,'','');", id, n, ended)
+}
+
+func insertRequest(id, generation, state string) string {
+	return fmt.Sprintf(`INSERT INTO requests (id, session, generation, command, handle, kind, state, body, answer, answered_by, reason,
+		asked, answered, settled) VALUES ('%s','$S','%s','','h','approval','%s','','','','',1,0,0);`, id, generation, state)
+}
+
+func insertInput(generation, kind, ref, state string) string {
+	return fmt.Sprintf("INSERT INTO inputs VALUES ('%s',1,'%s','%s','','%s','',1,1); UPDATE generations SET last_input = 1;", generation, kind, ref, state)
+}
+
+// A hole in the numbers is shown as one, whoever made it.
+func TestMissingEventIsAGap(t *testing.T) {
+	path, id := closedJournal(t, 60)
+	db, err := sqlite3.Open("file:" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Exec("DELETE FROM events WHERE seq IN (1, 20, 21, 60)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j := openAt(t, path, Options{})
+	for _, limit := range []int{1, 7, 1000} {
+		events, gaps := readAll(t, j, id, limit)
+		if len(events) != 56 || len(gaps) != 3 || gaps[1] != (sessions.Gap{From: 20, To: 21, Reason: damagedOnDisk}) {
+			t.Errorf("limit %d: %d events, gaps %+v", limit, len(events), gaps)
+		}
+	}
+}
+
+// JO-01: the log ends in the middle of what was written last.
+func TestTornLogLosesAtMostItsTail(t *testing.T) {
+	for name, tear := range map[string]func([]byte) []byte{
+		"half a frame":    func(b []byte) []byte { return b[:len(b)-2000] },
+		"a frame's start": func(b []byte) []byte { return b[:len(b)-4096-10] },
+		"zeroed tail":     func(b []byte) []byte { return append(b[:len(b)-300], make([]byte, 300)...) },
+		"garbage behind":  func(b []byte) []byte { return append(b, bytes.Repeat([]byte{0xc3}, 5000)...) },
+		"header alone":    func(b []byte) []byte { return b[:32] },
+		"half a header":   func(b []byte) []byte { return b[:17] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, id := closedJournal(t, 10)
+			j, err := Open(t.Context(), path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 5 {
+				if err := addEvents(j, id, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dir := t.TempDir() // as a crash at this moment would leave it
+			copied := filepath.Join(dir, "journal.db")
+			store(t, copied, load(t, path))
+			store(t, copied+"-wal", tear(load(t, path+"-wal")))
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			j = openAt(t, copied, Options{})
+			last := int64(0)
+			view(t, j, func(tx *Tx) error { s, err := tx.GetSession("", id); last = s.LastSeq; return err })
+			if least := map[string]int64{"garbage behind": 15, "header alone": 10, "half a header": 10}[name]; last < max(least, 10) ||
+				(least == 0 && last != 14) {
+				t.Errorf("%d events are left", last)
+			}
+			if err := addEvents(j, id, 1); err != nil {
+				t.Fatal(err)
+			}
+			if events, gaps := readAll(t, j, id, 4); int64(len(events)) != last+1 || len(gaps) > 0 {
+				t.Errorf("%d events, gaps %v", len(events), gaps)
+			}
+			if problems, err := j.Check(t.Context()); err != nil || len(problems) > 0 {
+				t.Errorf("check: %v, %v", problems, err)
+			}
+		})
+	}
+}
+
+func TestOpenRefusesWhatIsNoJournal(t *testing.T) {
+	path, _ := closedJournal(t, 50)
+	whole := load(t, path)
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, path string)
+		words []string
+	}{
+		"empty": {func(t *testing.T, path string) { store(t, path, nil) }, []string{"is empty"}},
+		"zeroes": {func(t *testing.T, path string) { store(t, path, make([]byte, len(load(t, path)))) },
+			[]string{"not a database"}},
+		"text": {func(t *testing.T, path string) { store(t, path, bytes.Repeat([]byte("{\"seq\":1}\n"), 1000)) }, []string{"not a database"}},
+		"cut off": {func(t *testing.T, path string) { store(t, path, load(t, path)[:8192]) },
+			nil},
+		"header zeroed": {func(t *testing.T, path string) { b := load(t, path); clear(b[:100]); store(t, path, b) }, []string{"not a database"}},
+		"directory": {func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"no regular file but a directory"}},
+		"link": {func(t *testing.T, path string) {
+			if err := os.Rename(path, path+"2"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(path+"2", path); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"symbolic link"}},
+		"log without its journal": {func(t *testing.T, path string) {
+			store(t, path+"-wal", []byte("left over"))
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"missing", "-wal"}},
+		"directory for all": {func(t *testing.T, path string) {
+			if err := os.Chmod(filepath.Dir(path), 0o777); err != nil { //nolint:gosec // that is the case
+				t.Fatal(err)
+			}
+		}, []string{"written by others"}},
+		"another program's": {func(t *testing.T, path string) {
+			spoilSQL(t, path, "PRAGMA application_id = 1")
+		}, []string{"not a Baton journal"}},
+		"newer": {func(t *testing.T, path string) {
+			spoilSQL(t, path, "PRAGMA user_version = 99; UPDATE meta SET value = '0099_future' WHERE name = 'schema'")
+		}, []string{"0099_future", "0001_initial", "newer"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			store(t, path, whole)
+			c.spoil(t, path)
+			before, _ := os.ReadFile(path)
+			j, err := Open(t.Context(), path, Options{})
+			if err == nil {
+				t.Fatal("it was opened", j.Close())
+			}
+			refused(t, err, sessions.CodeStorageFailed, append(c.words, filepath.Dir(path))...)
+			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func spoilSQL(t *testing.T, path, sql string) {
+	t.Helper()
+	db, err := sqlite3.Open("file:" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Exec(sql); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenRefusesASecondHost(t *testing.T) {
+	path, _ := closedJournal(t, 1)
+	openAt(t, path, Options{})
+	_, err := Open(t.Context(), path, Options{})
+	refused(t, err, sessions.CodeStorageFailed, path, "another host")
+}
+
+func TestOpenInADirectoryOfAnother(t *testing.T) {
+	if os.Geteuid() == 0 {
+		dir := t.TempDir()
+		if err := os.Chown(dir, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), filepath.Join(dir, "journal.db"), Options{})
+		refused(t, err, sessions.CodeStorageFailed, dir, "belongs to user 12345")
+		return
+	}
+	_, err := Open(t.Context(), "/journal.db", Options{})
+	refused(t, err, sessions.CodeStorageFailed, "belongs to user 0")
+}
+
+func TestOpenInAReadOnlyDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil { //nolint:gosec // that is the case
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		dropRoot(t)
+	}
+	_, err := Open(t.Context(), filepath.Join(dir, "state", "journal.db"), Options{})
+	refused(t, err, sessions.CodeStorageFailed, dir)
+	_, err = Open(t.Context(), filepath.Join(dir, "journal.db"), Options{})
+	refused(t, err, sessions.CodeStorageFailed, dir)
+}
+
+func TestModes(t *testing.T) {
+	old := unix.Umask(0)
+	defer unix.Umask(old)
+	path := filepath.Join(t.TempDir(), "a", "b", "journal.db")
+	j := openAt(t, path, Options{})
+	newSession(t, j)
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("directory: %v, %v", info.Mode(), err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %#o", e.Name(), info.Mode().Perm())
+		}
+	}
+	if len(entries) < 4 {
+		t.Errorf("only %d files", len(entries))
+	}
+}
+
+// JO-04: what a crashed creation left over does not matter, and is no journal.
+func TestLeftOversOfACreation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	for _, suffix := range []string{".new", ".new-wal", ".new-journal", ".new-shm"} {
+		store(t, path+suffix, []byte("half a journal"))
+	}
+	j := openAt(t, path, Options{})
+	newSession(t, j)
+	left, err := filepath.Glob(path + ".new*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
