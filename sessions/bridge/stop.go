@@ -41,6 +41,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 			exit.Stderr = p.stderr.String()
 		}
 		b.rec.Flush()
+		taken := b.seal() // what became of each input is told before the end is
 		b.mu.Lock()
 		for id, t := range b.turns {
 			if t.deadline != nil {
@@ -52,7 +53,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 		if p != nil {
 			b.put(OutExited, exit)
 		}
-		b.put(OutStopped, Stopped{Empty: empty, Why: why.Error(), Taken: b.seal()})
+		b.put(OutStopped, Stopped{Empty: empty, Why: why.Error(), Taken: taken})
 		failpoint.Hit("bridge.stopped")
 		b.handOver()
 		close(b.ended)
