@@ -17,12 +17,15 @@ type applier struct {
 	session    string
 	generation string
 
+	// holds keeps the queue where it is, whatever settles: the generation ends, or a resume was not asked to run it.
+	holds bool
+
 	events  []sessions.Event
 	stopped bool            // the bridge's last frame was in the batch
 	failed  *sessions.Error // the open failed
 }
 
-func (a *applier) reset() { a.events, a.stopped, a.failed = nil, false, nil }
+func (a *applier) reset() { a.holds, a.events, a.stopped, a.failed = false, nil, false, nil }
 
 // flush appends the collected events in their order.
 func (a *applier) flush(tx *journal.Tx, c *changes) error {
@@ -77,8 +80,12 @@ func (a *applier) apply(tx *journal.Tx, c *changes, f bridge.Frame) error {
 		}
 		return a.exited(tx, c, x)
 	case bridge.OutStopped:
+		s, err := decode[bridge.Stopped](f)
+		if err != nil {
+			return err
+		}
 		a.stopped = true
-		return nil
+		return a.untaken(tx, c, s.Taken)
 	}
 	a.h.o.Log.Warn().Str("session", a.session).Str("kind", string(f.Kind)).Msg("a bridge sent a frame of an unknown kind")
 	return nil
@@ -149,7 +156,8 @@ var settling = map[sessions.CommandState]sessions.CommandEvent{
 	sessions.CommandUnknown:           sessions.CommandLost,
 }
 
-// settle moves a command to its end, whatever steered it along, and lets the queue go on where it may.
+// settle moves a command to its end, and lets the queue go on where it may. What steered it has an end of its own: it may
+// not have reached the agent at all.
 func (a *applier) settle(tx *journal.Tx, c *changes, s sessions.Settlement, e sessions.Event) error {
 	cmd, found, err := tx.FindCommand(a.session, s.Command)
 	if err != nil {
@@ -163,21 +171,7 @@ func (a *applier) settle(tx *journal.Tx, c *changes, s sessions.Settlement, e se
 	}
 	e.Settled = &s
 	a.add(e)
-	steered, err := tx.SubmittedCommands(a.session)
-	if err != nil {
-		return err
-	}
-	for _, other := range steered {
-		if other.Steer == s.Command {
-			with := s
-			with.Command = other.CommandID
-			if err := a.move(tx, with); err != nil {
-				return err
-			}
-			a.add(sessions.Event{Kind: sessions.EventCommandSettled, At: e.At, Command: other.CommandID, Settled: &with})
-		}
-	}
-	return a.free(tx, c, s.State == sessions.CommandCompleted || s.State == sessions.CommandFailed)
+	return a.free(tx, c, !a.holds && (s.State == sessions.CommandCompleted || s.State == sessions.CommandFailed))
 }
 
 func (a *applier) move(tx *journal.Tx, s sessions.Settlement) error {
@@ -284,8 +278,13 @@ func (a *applier) promptInput(tx *journal.Tx, c *changes, r bridge.InputResult) 
 		return nil
 	}
 	cmd, found, err := tx.FindCommand(a.session, r.Ref)
-	if err != nil || !found || cmd.State != sessions.CommandSubmitted {
+	if err != nil || !found || (cmd.State != sessions.CommandSubmitted && cmd.State != sessions.CommandUnknown) {
 		return err
+	}
+	if e := r.Error; e != nil && (e.Code == sessions.CodeNotRunning || e.Code == sessions.CodeAgentExited) {
+		held := a.holds
+		a.holds = true // the agent may be about to be reported gone: no turn of the queue shall be spent on it
+		defer func() { a.holds = held }()
 	}
 	s := sessions.Settlement{Command: r.Ref, State: sessions.CommandUnknown, Outcome: "write_broken",
 		Reason: "the prompt may have reached the agent in part"}
@@ -298,6 +297,9 @@ func (a *applier) promptInput(tx *journal.Tx, c *changes, r bridge.InputResult) 
 			s.Outcome = string(r.Error.Code)
 		}
 		s.Reason = r.Error.Message
+		if r.State == bridge.InputRefused {
+			s.Reason += "; nothing was sent"
+		}
 	}
 	return a.settle(tx, c, s, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: r.Ref})
 }

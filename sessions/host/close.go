@@ -60,9 +60,14 @@ func (h *Host) Close(ctx context.Context, who sessions.Caller, a sessions.CloseA
 	}
 	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		c.touch(a.SessionID, true)
-		_, err := tx.MoveSession(a.SessionID, sessions.SessionDelete)
-		return err
+		return tx.DeleteSession(a.SessionID)
 	})
+	if err == nil {
+		select {
+		case h.deleted <- struct{}{}:
+		default:
+		}
+	}
 	res.Session.State = sessions.SessionDeleted
 	return res, err
 }

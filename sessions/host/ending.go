@@ -52,6 +52,8 @@ func (a *applier) opened(tx *journal.Tx, c *changes, o sessions.Opened) error {
 			Text: "the agent kept nothing of a conversation that never ran a turn; this is a new one under the same session"})
 	}
 	c.touch(a.session, true)
+	a.holds = true // whether the queue runs is decided below
+	defer func() { a.holds = false }()
 	for _, st := range o.Settled {
 		if st.Outcome == "not_delivered" {
 			st.By = journalNotDelivered
@@ -96,8 +98,13 @@ func (a *applier) fail(tx *journal.Tx, c *changes, cause *sessions.Error) error 
 
 // exited settles what the agent's end leaves open, by what is known, and never by guess.
 func (a *applier) exited(tx *journal.Tx, c *changes, x bridge.Exit) error {
-	if err := a.loseCommands(tx, c, "the agent ended before it reported the end of the turn: "+x.Reason, nil); err != nil {
-		return err
+	a.holds = true
+	for _, id := range x.Running { // what the bridge never gave to the agent ends otherwise
+		if err := a.settle(tx, c, sessions.Settlement{Command: id, State: sessions.CommandUnknown, Outcome: "agent_lost",
+			Reason: "the agent ended before it reported the end of the turn: " + x.Reason},
+			sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: id}); err != nil {
+			return err
+		}
 	}
 	if err := a.lose(tx, c); err != nil {
 		return err
@@ -110,8 +117,18 @@ func (a *applier) exited(tx *journal.Tx, c *changes, x bridge.Exit) error {
 	return a.fail(tx, c, cause)
 }
 
-// loseCommands ends the session's submitted and accepted commands: not delivered where sent proves it, else unknown.
-func (a *applier) loseCommands(tx *journal.Tx, c *changes, reason string, neverSent func(n uint64) bool) error {
+// untaken ends the commands whose prompts the bridge did not come to give to the agent before it ended.
+func (a *applier) untaken(tx *journal.Tx, c *changes, taken uint64) error {
+	if taken == 0 {
+		return nil // a bridge of before it was told
+	}
+	a.holds = true
+	return a.loseCommands(tx, c, "", func(n uint64) bool { return n > taken }, true)
+}
+
+// loseCommands ends the session's submitted and accepted commands: not delivered where neverSent proves it, else
+// unknown, unless only what is proven is to be settled.
+func (a *applier) loseCommands(tx *journal.Tx, c *changes, reason string, neverSent func(n uint64) bool, provenOnly bool) error {
 	open, err := tx.SubmittedCommands(a.session)
 	if err != nil {
 		return err
@@ -122,9 +139,12 @@ func (a *applier) loseCommands(tx *journal.Tx, c *changes, reason string, neverS
 		if err != nil {
 			return err
 		}
+		if provenOnly && !unsent {
+			continue
+		}
 		if unsent {
 			s = sessions.Settlement{Command: cmd.CommandID, State: sessions.CommandFailed, By: journalNotDelivered, Outcome: "not_delivered",
-				Reason: "it was never given to the session's bridge; nothing was sent"}
+				Reason: "it was never given to the agent; nothing was sent"}
 		}
 		if err := a.settle(tx, c, s, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: cmd.CommandID}); err != nil {
 			return err
@@ -162,7 +182,7 @@ type ending struct {
 }
 
 func (e *ending) apply(tx *journal.Tx, c *changes) error {
-	a := applier{h: e.h, session: e.session, generation: e.generation}
+	a := applier{h: e.h, session: e.session, generation: e.generation, holds: true}
 	g, err := tx.GetGeneration(e.generation)
 	if err != nil {
 		return err
@@ -170,7 +190,7 @@ func (e *ending) apply(tx *journal.Tx, c *changes) error {
 	if !g.EndedAt.IsZero() {
 		return nil
 	}
-	if err := a.loseCommands(tx, c, "the session's bridge ended before the end of the turn was known", e.neverSent); err != nil {
+	if err := a.loseCommands(tx, c, "the session's bridge ended before the end of the turn was known", e.neverSent, false); err != nil {
 		return err
 	}
 	if err := a.lose(tx, c); err != nil {

@@ -46,7 +46,8 @@ type Host struct {
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 
-	calls atomic.Int64 // open calls
+	calls   atomic.Int64  // open calls
+	deleted chan struct{} // wakes the janitor; holds one
 
 	mu        sync.Mutex
 	stopping  bool
@@ -64,7 +65,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 100
 	}
-	h := &Host{o: o, hub: newHub(), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, busySince: time.Now()}
+	h := &Host{o: o, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, busySince: time.Now()}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx)) // the host's own life, not the starter's
 	h.can = sandbox.Probe(ctx)
 	if o.Rung != "" {
@@ -97,6 +98,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		h.Stop()
 		return nil, err
 	}
+	h.spawn(h.tidy)
 	return h, nil
 }
 
