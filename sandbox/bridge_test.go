@@ -65,7 +65,7 @@ func bridgeRole(args []string) error {
 		}
 	}
 	if slices.Contains(args, "stay") {
-		select {}
+		return linger(nil)
 	}
 	return lines.Err()
 }

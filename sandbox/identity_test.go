@@ -6,10 +6,6 @@ import (
 	"testing"
 )
 
-func init() {
-	roles["linger"] = func([]string) error { select {} }
-}
-
 // stranger starts a process that no launch made, and its true identity.
 func stranger(t *testing.T, cmd *exec.Cmd) Record {
 	t.Helper()

@@ -1,11 +1,13 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -300,5 +302,65 @@ func TestNamespaceShowsOnlyItself(t *testing.T) {
 	}
 	if got := strings.TrimSpace(b.shell(t, "ulimit -c; ulimit -Hc")); got != "0\n0" {
 		t.Errorf("core limits %q", got)
+	}
+}
+
+// Programs that ask the system who they are, ssh first of all, must find the user that started the session.
+func TestInnerUserHasItsName(t *testing.T) {
+	needNamespace(t)
+	outside, err := user.Current()
+	if err != nil {
+		t.Skipf("NOT TESTED: this user has no name outside: %v", err)
+	}
+	b := startBridge(t, Launch{Rung: PIDNamespace})
+	got := strings.Fields(b.shell(t, "id -un; id -gn; getent passwd $(id -u) | cut -d: -f6; test -w /etc/passwd || echo protected"))
+	if len(got) < 3 || got[0] != outside.Username || got[2] != outside.HomeDir {
+		t.Errorf("inside %q, outside %s in %s", got, outside.Username, outside.HomeDir)
+	}
+	if os.Getuid() == 0 && (len(got) != 4 || got[1] != "root") {
+		t.Errorf("root is %q inside", got)
+	}
+}
+
+func TestRenumber(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"passwd":       {"daemon:x:1:1:daemon:/usr/sbin:/bin/sh\nroot:x:0:0:root:/root:/bin/bash\n", "root:x:1000:1000:root:/root:/bin/bash\n"},
+		"other name":   {"toor:*:0:5::/r:\n", "toor:*:1000:1000::/r:\n"},
+		"group":        {"root:x:0:a,b\n", "root:x:1000:a,b\n"},
+		"no last line": {"root:x:0:", "root:x:1000:\n"},
+		"none":         {"u:x:10:10::/:\n+::::::\n\n", ""},
+	} {
+		if got, ok := renumber(tt.text); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: %q %v", name, got, ok)
+		}
+	}
+}
+
+// Whoever works on Baton with Baton runs its tests inside a session.
+func TestLaunchWithinASession(t *testing.T) {
+	rungs(t, func(t *testing.T, rung Rung) {
+		if rung == ProcessGroup && os.Getuid() == 0 {
+			t.Skip("root without capabilities cannot map itself into a user namespace")
+		}
+		b := startBridge(t, Launch{Rung: rung})
+		a := b.order(t, order{Do: "output", Argv: []string{"/proc/self/exe", "again"}})
+		if want := "pid_namespace confirmed pid_namespace\n"; a.Text != want && Probe(within(t)).Rung == PIDNamespace {
+			t.Errorf("%q, want %q", a.Text, want)
+		}
+	})
+}
+
+func init() {
+	roles["again"] = func([]string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		p, err := Start(ctx, Launch{Args: []string{Command, "stay"}, Files: []*os.File{os.Stdin}, Log: os.Stderr})
+		if err != nil {
+			return err
+		}
+		defer p.Release()
+		v := p.Stop(ctx)
+		fmt.Println(p.Record().Rung, v.State, v.Proof)
+		return nil
 	}
 }

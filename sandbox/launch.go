@@ -18,6 +18,9 @@ import (
 // Command is the hidden sub-command whose first act must be Enter. Probe runs it too.
 const Command = "bridge"
 
+// killLimit bounds the wait for a bridge that was killed because its start failed.
+const killLimit = 5 * time.Second
+
 // enterLimit bounds the time between the clone and the bridge's word that it has entered.
 const enterLimit = 30 * time.Second
 
@@ -57,7 +60,7 @@ func launch(ctx context.Context, l Launch, rung Rung, trial bool) (*Process, err
 	if _, inside := os.LookupEnv(setupEnv); inside {
 		return nil, fmt.Errorf("this process was launched as %q and never entered", Command)
 	}
-	s := setup{Stage: stagePrepare, Rung: rung, Files: len(l.Files), Dir: "/", Trial: trial}
+	s := setup{Stage: stagePrepare, Rung: rung, Files: len(l.Files), Dir: "/", Root: os.Geteuid() == 0, Trial: trial}
 	if l.Dir != "" {
 		s.Dir = l.Dir
 	}
@@ -95,7 +98,9 @@ func launch(ctx context.Context, l Launch, rung Rung, trial bool) (*Process, err
 	defer func() {
 		if err != nil {
 			h.signal(syscall.SIGKILL)
-			h.wait(context.WithoutCancel(ctx)) // a killed child that has executed nothing but us ends at once
+			patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
+			h.wait(patient)
+			cancel()
 			h.reap()
 			h.close()
 		}
@@ -182,6 +187,7 @@ type setup struct {
 	Files int    `json:"files"` // descriptors from 3 on that are the bridge's; the next one takes the report
 	Mask  []mask `json:"mask,omitempty"`
 	Dir   string `json:"dir"`
+	Root  bool   `json:"root,omitempty"`  // the host is root, the inner user is not
 	Trial bool   `json:"trial,omitempty"` // end as soon as everything is known to work
 }
 

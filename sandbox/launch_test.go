@@ -83,7 +83,7 @@ func TestStartFails(t *testing.T) {
 
 func init() {
 	roles["exit"] = func([]string) error { return nil }
-	roles["mute"] = func([]string) error { select {} }
+	roles["mute"] = linger
 }
 
 func TestEnterNeedsALaunch(t *testing.T) {

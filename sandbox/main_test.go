@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -12,8 +13,15 @@ import (
 // roles are the programs that this test binary can be: Start executes it again, and so do tests and hostile processes.
 var roles = map[string]func(args []string) error{}
 
+// linger does nothing until it is killed, and ends by itself should a test fail to.
+func linger([]string) error {
+	time.Sleep(2 * time.Minute)
+	return nil
+}
+
 func TestMain(m *testing.M) {
 	roles[Command] = bridgeRole
+	roles["linger"] = linger
 	if len(os.Args) > 1 {
 		if role, ok := roles[os.Args[1]]; ok {
 			if err := role(os.Args[2:]); err != nil {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -31,6 +32,9 @@ func arrange(s setup) error {
 		if err := blank("/"); err != nil { // shows that a mask could be mounted
 			return fmt.Errorf("mount a tmpfs: %w", err)
 		}
+	}
+	if s.Root {
+		introduce()
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
@@ -63,4 +67,45 @@ func hide(m mask) error {
 // blank mounts an empty directory that nobody can list, enter or write.
 func blank(target string) error {
 	return unix.Mount("tmpfs", target, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0000,size=4k,nr_inodes=1")
+}
+
+// introduce gives the inner user of a root host the name and home of root. Otherwise ssh refuses to run ("no user exists
+// for uid 1000"), or takes the keys of whoever has that uid outside, whatever HOME says. It is a convenience: where it
+// cannot be done, the session works without.
+func introduce() {
+	// The old /proc is covered next, so it can lend its place to the files that are bound from here.
+	if unix.Mount("tmpfs", "/proc", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755,size=1m") != nil {
+		return
+	}
+	defer unix.Unmount("/proc", unix.MNT_DETACH)
+	for _, file := range []string{"/etc/passwd", "/etc/group"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		line, ok := renumber(string(text))
+		copied := "/proc/" + strings.ReplaceAll(file[1:], "/", "-")
+		if !ok || os.WriteFile(copied, []byte(line+string(text)), 0o644) != nil {
+			continue
+		}
+		if unix.Mount(copied, file, "", unix.MS_BIND, "") == nil {
+			unix.Mount("", file, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+		}
+	}
+}
+
+// renumber returns the line of id 0 of a passwd or group file, with the inner id in its place.
+func renumber(text string) (line string, ok bool) {
+	for l := range strings.Lines(text) {
+		f := strings.Split(strings.TrimSuffix(l, "\n"), ":")
+		if len(f) < 4 || f[2] != "0" {
+			continue
+		}
+		f[2] = fmt.Sprint(innerID)
+		if len(f) >= 7 { // passwd: the group too
+			f[3] = f[2]
+		}
+		return strings.Join(f, ":") + "\n", true
+	}
+	return "", false
 }

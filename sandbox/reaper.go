@@ -23,6 +23,7 @@ type Reaper struct {
 	place   place
 	sigchld chan os.Signal
 	quit    chan struct{}
+	once    sync.Once // closes quit
 	ended   chan struct{}
 
 	// mu is held while a child is started and entered, and while children are reaped and looked up. So no exit is seen
@@ -68,7 +69,7 @@ func NewReaper() *Reaper {
 // Close stops reaping; it kills nothing.
 func (r *Reaper) Close() {
 	signal.Stop(r.sigchld)
-	close(r.quit)
+	r.once.Do(func() { close(r.quit) })
 	<-r.ended
 }
 
