@@ -129,6 +129,22 @@ func (f *front) close() {
 	}
 }
 
+// tools lists what the front end offers.
+func (f *front) tools() []string {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	res, err := f.c.ListTools(ctx, mcp.ListToolsRequest{})
+	if err != nil {
+		return nil // a server that has none need not know the method
+	}
+	var names []string
+	for _, t := range res.Tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
 type args = map[string]any
 
 // try calls a tool and returns its result or the refusal.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/mcpserver"
+	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sandbox/env"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/host/remote"
@@ -22,11 +24,15 @@ func newMCP() *cobra.Command {
 		Example: "  baton mcp\n  claude mcp add baton --scope user -- baton mcp",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			log := stderrLog("mcp")
 			api, err := client()
+			if errors.Is(err, errInside) { // an agent gets a server that offers nothing, and no host is started for it
+				log.Warn().Msg(err.Error())
+				return mcpserver.New(nil, mcpserver.Options{Version: version, Logger: &log}).ServeStdio(c.Context(), os.Stdin, os.Stdout)
+			}
 			if err != nil {
 				return err
 			}
-			log := stderrLog("mcp")
 			s := mcpserver.New(api, mcpserver.Options{Caller: caller(principal), Version: version, Logger: &log})
 			return s.ServeStdio(c.Context(), os.Stdin, os.Stdout)
 		},
@@ -35,8 +41,15 @@ func newMCP() *cobra.Command {
 	return c
 }
 
+// errInside refuses to steer sessions from inside of one.
+var errInside = sessions.Errorf(sessions.CodeUnsupported, "this is inside a session of Baton, from where no session can be steered").
+	Do("call baton from outside of the agent")
+
 // client is the API of the host of this environment, which is started when it is needed.
 func client() (*remote.Client, error) {
+	if os.Getenv(sandbox.MarkerEnv) != "" {
+		return nil, errInside
+	}
 	places, err := place.Find(os.Getenv)
 	if err != nil {
 		return nil, err

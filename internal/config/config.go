@@ -34,6 +34,7 @@ const (
 // Config is the configuration file.
 type Config struct {
 	Host    Host              `toml:"host"`
+	Journal Journal           `toml:"journal"`
 	Runners map[string]Custom `toml:"runners"`
 
 	path string
@@ -50,6 +51,17 @@ type Host struct {
 	// AllowUnconfinedFullAccess permits danger-full-access where Baton's own folders cannot be masked from the agent.
 	AllowUnconfinedFullAccess bool `toml:"allow_unconfined_full_access"`
 }
+
+// Journal is the section of what is kept.
+type Journal struct {
+	// KeepEvents is how many events of each session are kept; zero: all. What is cut shows as a gap.
+	KeepEvents Count `toml:"keep_events"`
+	// MaxBytes is the size of the journal above which the oldest events of long sessions are cut; zero: no bound.
+	MaxBytes Count `toml:"max_bytes"`
+}
+
+// Count is a number that is not negative.
+type Count int64
 
 // Custom is a section runners.NAME: a further runner, or what is different about a built-in one.
 type Custom struct {
@@ -145,6 +157,9 @@ var runnerName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 // check refuses what the types let through.
 func (c *Config) check(text []byte) error {
+	if c.Journal.KeepEvents < 0 || c.Journal.MaxBytes < 0 {
+		return fmt.Errorf("journal: keep_events is %d and max_bytes is %d; neither can be negative", c.Journal.KeepEvents, c.Journal.MaxBytes)
+	}
 	variables := map[string]string{}
 	for name := range builtin {
 		variables[Variable(name)] = name
