@@ -86,39 +86,34 @@ func (f *feed) send(e sessions.Event) {
 }
 
 // chunk is one piece of a message or of a thought.
-func (f *feed) chunk(kind sessions.EventKind, raw json.RawMessage) {
-	var u struct {
-		MessageID string `json:"messageId"`
-		Content   block  `json:"content"`
-	}
-	_ = decode(raw, &u)
-	if u.MessageID != "" {
-		f.ids[u.MessageID] = true
+func (f *feed) chunk(kind sessions.EventKind, message string, content block, raw json.RawMessage) {
+	if message != "" {
+		f.ids[message] = true
 	}
 	mine, other := &f.text, &f.thought
 	if kind == sessions.EventReasoning {
 		mine, other = other, mine
 	}
 	f.end(other)
-	if i := *mine; i != nil && (u.MessageID != "" && u.MessageID != i.message || i.whole.Len() >= maxItem) {
+	if i := *mine; i != nil && (message != "" && message != i.message || i.whole.Len() >= maxItem) {
 		f.end(mine)
 	}
-	text := u.Content.text()
+	text := content.text()
 	if *mine == nil {
-		if text == "" && u.Content.Type == "text" { // Claude opens messages with an empty chunk
+		if text == "" && content.Type == "text" { // Claude opens messages with an empty chunk
 			return
 		}
 		f.items++
-		*mine = &item{id: f.itemID(u.MessageID), message: u.MessageID}
+		*mine = &item{id: f.itemID(message), message: message}
 	}
 	i := *mine
 	i.whole.WriteString(text)
 	e := sessions.Event{Kind: kind, Item: i.id, Text: text}
 	if text == "" {
-		if u.Content.Type == "text" {
+		if content.Type == "text" {
 			return
 		}
-		e.Data, e.Raw = map[string]any{"content": u.Content.Type}, kept(raw)
+		e.Data, e.Raw = map[string]any{"content": content.Type}, kept(raw)
 	}
 	f.send(e)
 }

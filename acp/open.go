@@ -140,8 +140,8 @@ func (r *initializeResult) lists(method string) *authMethod {
 }
 
 // authenticate runs the configured method, or Cursor's login, which for a logged-in user only answers {}. A signed-out
-// Cursor opens a browser, never answers (15 s, screenpipe's report), or fails with whatever code; all of it means that
-// a person has to log in. With an API key session/new works without (2026.09), and tells when the key is no good.
+// Cursor opens a browser, never answers (15 s were waited), or fails with whatever code; all of it means that a person
+// has to log in. With an API key session/new works without (2026.09), and tells when the key is no good.
 func (a *Agent) authenticate(ctx context.Context) error {
 	id := a.o.AuthMethod
 	switch {
@@ -197,7 +197,7 @@ func (a *Agent) newSession(ctx context.Context, cwd string) error {
 	m, err := a.call(ctx, methodNew, params, a.o.HandshakeTimeout)
 	var e *wire.ResponseError
 	if errors.As(err, &e) && e.Code == wire.CodeInternalError && strings.Contains(errorText(e), "Failed to initialize session services") {
-		// Transient in Cursor (tutti's report). Nothing exists yet, so once more is safe.
+		// Transient in Cursor. Nothing exists yet, so once more is safe.
 		m, err = a.call(ctx, methodNew, params, a.o.HandshakeTimeout)
 	}
 	if err != nil {
@@ -275,8 +275,8 @@ func (a *Agent) agentError(what string, e *wire.ResponseError) *sessions.Error {
 		With("code", e.Code).With("data", e.Data)
 }
 
-// mustLogIn tells an error that means "signed out". A headless Cursor with a browser login says -32602 and the text
-// (t3code's report), which is the only mark.
+// mustLogIn tells an error that means "signed out". A headless Cursor with a browser login says -32602, and the
+// text is the only mark.
 func (a *Agent) mustLogIn(e *wire.ResponseError) bool {
 	return e.Code == codeAuthRequired || strings.Contains(errorText(e), "Failed to open browser for login")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -14,14 +15,20 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/batonmcp/baton/fixtures/acpedge"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if name := os.Getenv(edgeProcess); name != "" {
+		os.Exit(acpedge.Play(name, os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
 
-// patience bounds every wait of the tests; nothing ever takes it unless it fails.
-const patience = 10 * time.Second
+// patience bounds every wait of the tests. It is long, because it only ever passes in a test that fails.
+const patience = time.Minute
 
 func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -274,11 +281,30 @@ type recorder struct {
 	events []sessions.Event
 	read   int
 	change chan struct{}
+	gate   chan struct{} // Emit waits for its end; nil: it does not
+	held   chan struct{} // one for each Emit that waits
 }
 
-func newRecorder(t *testing.T) *recorder { return &recorder{t: t, change: make(chan struct{})} }
+func newRecorder(t *testing.T) *recorder {
+	return &recorder{t: t, change: make(chan struct{}), held: make(chan struct{}, 100)}
+}
+
+// hold makes the sink a full one until release is called.
+func (r *recorder) hold() (release func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gate = make(chan struct{})
+	return sync.OnceFunc(func() { close(r.gate) })
+}
 
 func (r *recorder) Emit(e sessions.Event) {
+	r.mu.Lock()
+	gate := r.gate
+	r.mu.Unlock()
+	if gate != nil {
+		r.held <- struct{}{}
+		<-gate
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)

@@ -9,7 +9,7 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
-// outcome is the nested answer of permissions and of Cursor's requests. A flat one is read as cancelled (hapi's report).
+// outcome is the nested answer of permissions and of Cursor's requests. A flat one is read as cancelled.
 type outcome struct {
 	Outcome any `json:"outcome"`
 }

@@ -209,22 +209,45 @@ func TestOnePromptAtATime(t *testing.T) {
 	}
 }
 
+// A context counts until the adapter gets to the prompt: then nothing was written.
 func TestPromptNotTaken(t *testing.T) {
 	f := opened(t, Options{}, sessions.OpenParams{})
+	release := f.rec.hold()
+	f.peer.update(`"sessionUpdate":"usage_update","used":1,"size":2`) // the sink is full, and the loop waits for it
+	<-f.rec.held
 	ctx, cancel := context.WithCancel(f.ctx)
+	prompted := make(chan error, 1)
+	go func() { prompted <- f.Agent.Prompt(ctx, sessions.Prompt{CommandID: "c1", Text: "x"}) }()
 	cancel()
-	for i := 0; f.peer.sent("session/prompt") == 0 && i < 20; i++ {
-		// The loop may take the task all the same; what matters is that the error and the wire agree.
-		err := f.Agent.Prompt(ctx, sessions.Prompt{CommandID: "c1", Text: "x"})
-		if err == nil {
-			f.peer.next("session/prompt")
-			return
-		}
-		if !errors.Is(err, sessions.ErrNotWritten) {
-			t.Fatalf("%v", err)
-		}
+	err := <-prompted
+	release()
+	if sessions.CodeOf(err) != sessions.CodeTimeout || !errors.Is(err, sessions.ErrNotWritten) {
+		t.Errorf("%v", err)
+	}
+	f.prompt("c2")
+	if n := f.peer.sent("session/prompt"); n != 1 {
+		t.Errorf("%d prompts were sent, want that of c2 alone", n)
 	}
 }
+
+// A fault of ours ends this agent, with a reason; it does not take the process along.
+func TestFaultOfOurs(t *testing.T) {
+	conn, p := link(t)
+	a := New(conn, faultySink{}, Options{})
+	p.likeCursor()
+	if _, err := a.Open(testContext(t), sessions.OpenParams{Cwd: "/work"}); err != nil {
+		t.Fatal(err)
+	}
+	err := a.Prompt(testContext(t), sessions.Prompt{CommandID: "c1", Text: "x"})
+	<-a.Done()
+	if err != nil || sessions.CodeOf(a.Err()) != sessions.CodeInternal {
+		t.Errorf("prompt: %v, end: %v", err, a.Err())
+	}
+}
+
+type faultySink struct{}
+
+func (faultySink) Emit(sessions.Event) { panic("no room") }
 
 func TestImages(t *testing.T) {
 	f := opened(t, Options{}, sessions.OpenParams{})

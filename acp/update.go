@@ -31,6 +31,7 @@ func (a *Agent) update(params json.RawMessage) {
 		Kind      string `json:"sessionUpdate"`
 		MessageID string `json:"messageId"`
 		ToolID    string `json:"toolCallId"`
+		Content   block  `json:"content"` // of a chunk; a tool call's is a list, and passed over here
 	}
 	if decode(params, &p) != nil || decode(p.Update, &u) != nil || u.Kind == "" {
 		a.unknown("update", "without a kind", params)
@@ -63,9 +64,9 @@ func (a *Agent) update(params json.RawMessage) {
 			f.ids[u.MessageID] = true
 		}
 	case updateText:
-		f.chunk(sessions.EventText, p.Update)
+		f.chunk(sessions.EventText, u.MessageID, u.Content, p.Update)
 	case updateThought:
-		f.chunk(sessions.EventReasoning, p.Update)
+		f.chunk(sessions.EventReasoning, u.MessageID, u.Content, p.Update)
 	case updatePlan:
 		f.plan(p.Update)
 	case updateUsage:

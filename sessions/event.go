@@ -76,7 +76,7 @@ type Event struct {
 type Tool struct {
 	Name   string          `json:"name,omitempty"` // command, file_change, mcp, search, ...: the agent's kind
 	Title  string          `json:"title,omitempty"`
-	Status string          `json:"status,omitempty"` // in_progress, completed, failed, declined, cancelled
+	Status string          `json:"status,omitempty"` // in_progress, completed, failed, declined, cancelled, unfinished (its turn ended without it)
 	Output string          `json:"output,omitempty"`
 	Exit   *int            `json:"exit,omitempty"` // a command's exit status
 	Paths  []string        `json:"paths,omitempty"`
