@@ -9,7 +9,9 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// conn is one connection with its prepared statements. It belongs to one goroutine at a time.
+// conn is one connection with its prepared statements. It belongs to one goroutine at a time. It uses the library's own
+// API and not database/sql: an insert and a select by key took 11 microseconds and 1 allocation against 28 and 35
+// (v0.37.0).
 type conn struct {
 	db       *sqlite3.Conn
 	idle     map[string][]*sqlite3.Stmt // by SQL; a statement in use is not in here
