@@ -71,18 +71,25 @@ func runDemo(ctx context.Context, report *demoReport, keep bool) (err error) {
 		return err
 	}
 	report.head(d.home)
-	failed := d.steps(ctx)
-	// Everything is ended and removed whatever happened, also after an interrupt.
-	tidyCtx, done := context.WithTimeout(context.WithoutCancel(ctx), demoTidyLimit)
-	defer done()
-	left, err := d.tidy(tidyCtx)
-	if failed == nil && err != nil {
-		failed = &demoFailure{"end", err}
-	}
-	d.report.summary(d, failed, left)
-	if failed != nil {
-		return codedError{fmt.Errorf("the demo failed in step %s", failed.step), exitError}
-	}
+	// Everything is ended and removed whatever happened, also after an interrupt or a panic.
+	var failed *demoFailure
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoTidyLimit)
+		defer cancel()
+		left, tidyErr := d.tidy(ctx)
+		if failed == nil && tidyErr != nil {
+			failed = &demoFailure{"end", tidyErr}
+		}
+		d.report.summary(d, failed, left)
+		switch {
+		case failed == nil:
+		case errors.Is(failed.err, errDemoEnded):
+			err = codedError{errors.New("the demo was interrupted"), exitError}
+		default:
+			err = codedError{fmt.Errorf("the demo failed in step %s", failed.step), exitError}
+		}
+	}()
+	failed = d.steps(ctx)
 	return nil
 }
 

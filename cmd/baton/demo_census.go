@@ -72,12 +72,12 @@ func (c demoCensus) left(folder string) ([]demoProcess, error) {
 	return left, nil
 }
 
-// await waits until none of the processes lives.
-func (c demoCensus) await(ctx context.Context, limit time.Duration, which func(demoProcess) bool) error {
+// await waits until none of the processes lives, of those that were seen or carry the folder ("": the former alone).
+func (c demoCensus) await(ctx context.Context, limit time.Duration, folder string, which func(demoProcess) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		all, err := c.left("")
+		all, err := c.left(folder)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (c demoCensus) kill(ctx context.Context, left []demoProcess) error {
 			errs = append(errs, fmt.Errorf("kill %d %s: %w", p.pid, p.argv, err))
 		}
 	}
-	return errors.Join(append(errs, c.await(ctx, 5*time.Second, func(demoProcess) bool { return true }))...)
+	return errors.Join(append(errs, c.await(ctx, 5*time.Second, "", func(demoProcess) bool { return true }))...)
 }
 
 func demoChildren(all []demoProcess, parent int, argv string) (out []demoProcess) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -29,7 +30,23 @@ type demoClient struct {
 	speaks string // the protocol version
 }
 
-func openDemoClient(ctx context.Context, h *demoHome) (c *demoClient, err error) {
+func openDemoClient(ctx context.Context, h *demoHome) (*demoClient, error) {
+	c, err := startDemoClient(ctx, h)
+	if err != nil {
+		return nil, fmt.Errorf("baton mcp cannot be started: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	hello, err := c.mcp.Initialize(limited, mcp.InitializeRequest{Params: mcp.InitializeParams{
+		ClientInfo: mcp.Implementation{Name: "baton-demo", Version: version}}})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("initialize: %w", err), c.close())
+	}
+	c.server, c.speaks = hello.ServerInfo, hello.ProtocolVersion
+	return c, nil
+}
+
+func startDemoClient(ctx context.Context, h *demoHome) (*demoClient, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -39,29 +56,13 @@ func openDemoClient(ctx context.Context, h *demoHome) (c *demoClient, err error)
 		return nil, err
 	}
 	defer log.Close()
-	c = &demoClient{cmd: exec.Command(self, "mcp")} // not by ctx: an interrupt must leave it alive for the tidying up
+	c := &demoClient{cmd: exec.Command(self, "mcp")} // not by ctx: an interrupt must leave it alive for the tidying up
 	c.cmd.Env, c.cmd.Dir, c.cmd.Stderr = h.environ(), h.dir, log
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo alone
 	stdio := transport.NewStdioWithOptions(self, nil, nil, transport.WithCommandLogger(slog.New(slog.DiscardHandler)),
 		transport.WithCommandFunc(func(context.Context, string, []string, []string) (*exec.Cmd, error) { return c.cmd, nil }))
 	c.mcp = mcpclient.NewClient(stdio)
-	if err := c.mcp.Start(context.WithoutCancel(ctx)); err != nil {
-		return nil, fmt.Errorf("baton mcp cannot be started: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			c.close()
-		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	hello, err := c.mcp.Initialize(ctx, mcp.InitializeRequest{Params: mcp.InitializeParams{
-		ClientInfo: mcp.Implementation{Name: "baton-demo", Version: version}}})
-	if err != nil {
-		return nil, fmt.Errorf("initialize: %w", err)
-	}
-	c.server, c.speaks = hello.ServerInfo, hello.ProtocolVersion
-	return c, nil
+	return c, c.mcp.Start(context.WithoutCancel(ctx))
 }
 
 func (c *demoClient) pid() int { return c.cmd.Process.Pid }

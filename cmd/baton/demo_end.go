@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/batonmcp/baton/sandbox"
@@ -42,7 +41,7 @@ func (d *demo) close(ctx context.Context) error {
 
 // end looks for what the sessions left, then ends front end and host.
 func (d *demo) end(ctx context.Context) error {
-	if err := d.seen.await(ctx, 5*time.Second, func(p demoProcess) bool {
+	if err := d.seen.await(ctx, 5*time.Second, d.home.dir, func(p demoProcess) bool {
 		return p.pid != d.host && p.pid != d.mcp.pid()
 	}); err != nil {
 		return fmt.Errorf("processes of closed sessions: %w", err)
@@ -57,7 +56,7 @@ func (d *demo) end(ctx context.Context) error {
 	if len(stopped.Keeps) > 0 {
 		return fmt.Errorf("the host says that it leaves sessions: %v", stopped.Keeps)
 	}
-	if err := d.seen.await(ctx, 10*time.Second, func(demoProcess) bool { return true }); err != nil {
+	if err := d.seen.await(ctx, 10*time.Second, d.home.dir, func(demoProcess) bool { return true }); err != nil {
 		return err
 	}
 	d.say(nil, "front end and host have ended; of %d processes none is left", len(d.seen))
@@ -105,11 +104,16 @@ func (d *demo) closeAll(ctx context.Context) error {
 	if _, err := d.seen.look(d.mcp.pid()); err != nil {
 		errs = append(errs, err)
 	}
-	if err := d.mcp.close(); err != nil && !strings.Contains(err.Error(), "closed") {
-		errs = append(errs, err)
+	errs = append(errs, d.mcp.close())
+	// A front end that ends while it starts a host leaves that host behind, so one stop may not be enough.
+	var gone error
+	for range 20 {
+		if _, err := d.home.client().Stop(ctx); err != nil && sessions.CodeOf(err) != sessions.CodeNotRunning {
+			errs = append(errs, err)
+		}
+		if gone = d.seen.await(ctx, 500*time.Millisecond, d.home.dir, func(demoProcess) bool { return true }); gone == nil {
+			break
+		}
 	}
-	if _, err := d.home.client().Stop(ctx); err != nil && sessions.CodeOf(err) != sessions.CodeNotRunning {
-		errs = append(errs, err)
-	}
-	return errors.Join(append(errs, d.seen.await(ctx, 10*time.Second, func(demoProcess) bool { return true }))...)
+	return errors.Join(append(errs, gone)...)
 }

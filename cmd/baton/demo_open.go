@@ -51,8 +51,11 @@ func (d *demo) runners(ctx context.Context) error {
 	}
 	for _, name := range []string{demoCodex, demoCursor} {
 		i := slices.IndexFunc(list.Runners, func(r sessions.Runner) bool { return r.Name == name })
-		if i < 0 || !list.Runners[i].Installed || list.Runners[i].Problem != "" || len(list.Runners[i].Models) == 0 {
-			return fmt.Errorf("runner %s cannot be used: %+v", name, list.Runners)
+		switch {
+		case i < 0:
+			return fmt.Errorf("runner_list does not show %s", name)
+		case !list.Runners[i].Installed || list.Runners[i].Problem != "" || len(list.Runners[i].Models) == 0:
+			return fmt.Errorf("runner %s cannot be used: %s", name, list.Runners[i].Problem)
 		}
 		var models []string
 		for _, m := range list.Runners[i].Models {

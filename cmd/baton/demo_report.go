@@ -63,11 +63,13 @@ func (r *demoReport) write(text string) {
 }
 
 func (r *demoReport) object(v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		panic(err) // strings and numbers
 	}
-	r.write(string(b) + "\n")
+	r.write(b.String())
 }
 
 func (r *demoReport) head(h *demoHome) {
@@ -135,7 +137,7 @@ func (r *demoReport) summary(d *demo, failed *demoFailure, left []demoProcess) {
 	case errors.Is(failed.err, errDemoEnded):
 		r.write(fmt.Sprintf("\ndemo interrupted in step %s after %.1f s; %s; %s\n", s.Failed, s.Seconds, processes, folder))
 	default:
-		r.write(fmt.Sprintf("\ndemo FAILED in step %s after %.1f s: %s; %s; %s\n", s.Failed, s.Seconds, s.Error, processes, folder))
+		r.write(fmt.Sprintf("\ndemo FAILED in step %s after %.1f s; %s; %s\n", s.Failed, s.Seconds, processes, folder))
 	}
 }
 
