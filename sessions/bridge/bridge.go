@@ -242,6 +242,8 @@ func (b *Bridge) answer(a sessions.Answer) error {
 		return errNoAgent
 	}
 	b.rec.Flush()
+	failpoint.Hit("bridge.answer.before")
+	defer failpoint.Hit("bridge.answer.after")
 	return p.agent.Answer(b.stopping.ctx, a)
 }
 

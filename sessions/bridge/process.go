@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -93,7 +94,9 @@ func (b *Bridge) open(s Spec) {
 	ctx, cancel := context.WithTimeout(b.stopping.ctx, handshake)
 	defer cancel()
 	defer close(p.asked)
+	failpoint.Hit("bridge.agent.started")
 	opened, err := p.agent.Open(ctx, s.Open)
+	failpoint.Hit("bridge.agent.answered")
 	if err != nil {
 		b.fail(p.explain(ctx, err, handshake))
 		return
@@ -103,6 +106,7 @@ func (b *Bridge) open(s Spec) {
 	p.opened = true
 	b.mu.Unlock()
 	b.put(OutOpened, opened)
+	failpoint.Hit("bridge.opened")
 }
 
 // probe asks an agent about itself, without a session, and ends the bridge.
@@ -210,7 +214,9 @@ func (b *Bridge) watch(p *agentProcess) {
 }
 
 // name is how people know the agent.
-func (p *agentProcess) name() string { return "runner " + p.spec.Open.Runner + " (" + p.spec.Argv[0] + ")" }
+func (p *agentProcess) name() string {
+	return "runner " + p.spec.Open.Runner + " (" + p.spec.Argv[0] + ")"
+}
 
 // end stops the agent: its protocol's close, end of input, SIGTERM, and leaves the kill to the caller.
 func (p *agentProcess) end() {

@@ -11,6 +11,7 @@ import (
 // shutdown ends the agent, everything it started, and the bridge. It runs once; asked tells that somebody wanted it.
 func (b *Bridge) shutdown(why error, asked bool) {
 	b.stop.Do(func() {
+		failpoint.Hit("bridge.shutdown")
 		b.spool.lift()
 		b.cancelRunning(asked)
 		b.stopping.cancel(why)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 )
@@ -35,7 +36,9 @@ func (b *Bridge) prompt(in PromptInput) error {
 		})
 	}
 	b.mu.Unlock()
+	failpoint.Hit("bridge.prompt.before")
 	err := p.agent.Prompt(b.stopping.ctx, in.Prompt)
+	failpoint.Hit("bridge.prompt.after")
 	if err != nil {
 		b.endTurn(in.CommandID)
 	}
@@ -97,6 +100,7 @@ func (b *Bridge) Emit(e sessions.Event) {
 		if s.Command == "" {
 			s.Command = e.Command
 		}
+		failpoint.Hit("bridge.settled")
 		if t := b.endTurn(s.Command); t != nil {
 			if s.State == sessions.CommandInterrupted {
 				s = b.proveInterrupted(s, t)
@@ -107,7 +111,9 @@ func (b *Bridge) Emit(e sessions.Event) {
 		}
 		e.Settled = &s
 	}
+	failpoint.Hit("bridge.event.before")
 	b.rec.Emit(e)
+	failpoint.Hit("bridge.event.after")
 }
 
 // proveInterrupted lets "interrupted" stand only when nothing that was born since the turn's start is left.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/host/remote"
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
@@ -57,8 +58,8 @@ func (h *Host) await(ctx context.Context, principal, id string, d time.Duration,
 	}
 }
 
-// errHostEnds ends the waits of a host that stops; a front end asks the next host again.
-var errHostEnds = sessions.Errorf(sessions.CodeIncomplete, "the host is stopping; sessions go on").Do("ask again")
+// errHostEnds ends the waits of a host that stops; a front end asks the next host by itself.
+var errHostEnds = sessions.Errorf(sessions.CodeIncomplete, "%w; sessions go on", remote.ErrHostEnds).Do("ask again")
 
 // ended tells whether no generation of a session is live any more: its processes are gone, proven or not.
 func ended(tx *journal.Tx, session string) (bool, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/sandbox/env"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
@@ -53,7 +54,16 @@ func (h *Host) Create(ctx context.Context, who sessions.Caller, a sessions.Creat
 		return sessions.CreateResult{}, err
 	}
 	if fresh {
+		failpoint.Hit("host.create.durable")
 		h.tend(id.session, id.generation, nil, 0)
+	} else if err := h.relaunch(id.session, id.generation, func() (launch, error) {
+		if err := h.sameAccount(ctx, who, id.session); err != nil {
+			return launch{}, err
+		}
+		l, _, err := h.plan(who, id.session, id.generation, a.Runner, filepath.Clean(a.Cwd), a.Settings)
+		return l, err
+	}); err != nil {
+		return sessions.CreateResult{}, err
 	}
 	return h.created(ctx, who, id, a, wait)
 }
@@ -315,6 +325,22 @@ func account(environ []string) string {
 		sum.Write([]byte(name + "=" + getenv(name) + "\x00"))
 	}
 	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// sameAccount refuses a caller that would take a session up in another account context than it was begun in.
+func (h *Host) sameAccount(ctx context.Context, who sessions.Caller, session string) error {
+	return h.j.View(ctx, func(tx *journal.Tx) error {
+		g, _, err := tx.LastGeneration(session)
+		if err == nil && g.AccountDigest != "" && g.AccountDigest != account(who.Env) {
+			return otherAccount(session)
+		}
+		return err
+	})
+}
+
+func otherAccount(session string) error {
+	return sessions.Errorf(sessions.CodeInvalidParams, "session %s was made with another HOME, CODEX_HOME or account context than this caller has", session).
+		Do("use an environment with the same %s", strings.Join(accountVariables, ", "))
 }
 
 func lookup(environ []string) func(string) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -144,6 +145,7 @@ func (h *Host) spawn(f func()) bool {
 // update runs fn as one transaction and then wakes the waiters of the sessions it touched.
 func (h *Host) update(ctx context.Context, fn func(tx *journal.Tx, c *changes) error) error {
 	c := &changes{}
+	failpoint.Hit("host.commit.before")
 	err := h.j.Update(ctx, func(tx *journal.Tx) error {
 		*c = changes{} // a group may run it again
 		return fn(tx, c)
@@ -151,6 +153,7 @@ func (h *Host) update(ctx context.Context, fn func(tx *journal.Tx, c *changes) e
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("host.commit.after")
 	for id, notable := range c.sessions {
 		h.hub.notify(id, notable)
 	}

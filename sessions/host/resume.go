@@ -2,11 +2,13 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/journal"
@@ -44,10 +46,12 @@ func (h *Host) Resume(ctx context.Context, who sessions.Caller, a sessions.Resum
 		r.forget()
 		return sessions.ResumeResult{}, err
 	}
-	if r.started {
-		h.tend(a.SessionID, r.generation, nil, 0)
-	} else {
+	if !r.started {
 		r.forget()
+	}
+	if r.started {
+		failpoint.Hit("host.resume.durable")
+		h.tend(a.SessionID, r.generation, nil, 0)
 	}
 	res := sessions.ResumeResult{Settled: []sessions.Command{}}
 	res.Session, _, err = h.await(ctx, who.Principal, a.SessionID, wait, func(tx *journal.Tx, v *sessions.Session) (bool, error) {
@@ -98,26 +102,43 @@ func (r *resumption) forget() {
 	r.h.mu.Unlock()
 }
 
-// prepare makes the launch from what was asked before and what is asked now. A replay or a live session needs none.
+// resumed is what a resume came to, as its repetition finds it.
+type resumed struct {
+	Generation string   `json:"generation,omitempty"` // that it started
+	Unknown    []string `json:"unknown,omitempty"`    // commands that it looked at
+}
+
+// prepare makes the launch from what was asked before and what is asked now. A live session needs none, and a
+// repetition only where an earlier host ended before the bridge had it.
 func (r *resumption) prepare(ctx context.Context) error {
 	var s journal.Session
 	var g journal.Generation
+	var op journal.Operation
 	replayed := false
 	if err := r.h.j.View(ctx, func(tx *journal.Tx) (err error) {
 		if s, err = tx.GetSession(r.who.Principal, r.a.SessionID); err != nil {
 			return err
 		}
-		if _, replayed, err = replay(tx, r.who, r.a.Key, "resume", r.mean); err != nil {
+		if op, replayed, err = replay(tx, r.who, r.a.Key, "resume", r.mean); err != nil {
 			return err
 		}
 		g, _, err = tx.LastGeneration(s.ID)
 		return err
-	}); err != nil || replayed || s.State.Live() {
+	}); err != nil {
 		return err
 	}
-	if was := g.AccountDigest; was != "" && was != account(r.who.Env) {
-		return sessions.Errorf(sessions.CodeInvalidParams, "session %s was made with another HOME, CODEX_HOME or account context than this caller has", s.ID).
-			Do("resume it from an environment with the same %s", strings.Join(accountVariables, ", "))
+	if replayed {
+		return r.again(s, g, op)
+	}
+	if s.State.Live() {
+		return nil
+	}
+	return r.plan(s, g)
+}
+
+func (r *resumption) plan(s journal.Session, g journal.Generation) error {
+	if g.AccountDigest != "" && g.AccountDigest != account(r.who.Env) {
+		return otherAccount(s.ID)
 	}
 	settings, err := merged(s, r.a.Settings)
 	if err != nil {
@@ -133,6 +154,36 @@ func (r *resumption) prepare(ctx context.Context) error {
 	r.asked = settings
 	r.planned = planned{set: true, runner: runner, launch: l}
 	return nil
+}
+
+// again takes up what the first call came to.
+func (r *resumption) again(s journal.Session, g journal.Generation, op journal.Operation) error {
+	var was resumed
+	if len(op.Result) > 0 {
+		if err := json.Unmarshal(op.Result, &was); err != nil {
+			return err
+		}
+	}
+	r.unknown = was.Unknown
+	if was.Generation == "" || was.Generation != s.Generation {
+		return nil
+	}
+	return r.h.relaunch(s.ID, was.Generation, func() (launch, error) {
+		mine := r.generation
+		r.generation = was.Generation
+		defer func() { r.generation = mine }()
+		if err := r.plan(s, g); err != nil {
+			return launch{}, err
+		}
+		r.open(s)
+		return r.planned.launch, nil
+	})
+}
+
+// open fills in what the agent is to take up.
+func (r *resumption) open(s journal.Session) {
+	open := &r.planned.launch.spec.Open
+	open.NativeID, open.HadTurn, open.Unknown = s.NativeID, s.HadTurn, r.unknown
 }
 
 // merged is what a resumed session is asked for: what was asked last, but for what is asked now. Secrets must be given
@@ -177,7 +228,7 @@ func merged(s journal.Session, now sessions.Settings) (sessions.Settings, error)
 }
 
 func (r *resumption) apply(tx *journal.Tx, c *changes) error {
-	r.started, r.unknown = false, nil
+	r.started = false
 	s, err := tx.GetSession(r.who.Principal, r.a.SessionID)
 	if err != nil {
 		return err
@@ -185,6 +236,7 @@ func (r *resumption) apply(tx *journal.Tx, c *changes) error {
 	if _, found, err := replay(tx, r.who, r.a.Key, "resume", r.mean); err != nil || found {
 		return err
 	}
+	r.unknown = nil
 	if err := guard(s, r.a.Guard); err != nil {
 		return err
 	}
@@ -216,7 +268,15 @@ func (r *resumption) apply(tx *journal.Tx, c *changes) error {
 	if err := ap.flush(tx, c); err != nil || r.a.Key == "" {
 		return err
 	}
-	return tx.PutOperation(journal.Operation{Principal: r.who.Principal, Key: r.a.Key, Verb: "resume", Scope: s.ID, Meaning: r.mean, State: "done"})
+	was := resumed{Unknown: r.unknown}
+	if r.started {
+		was.Generation = r.generation
+	}
+	result, err := json.Marshal(was)
+	if err != nil {
+		return err
+	}
+	return tx.PutOperation(journal.Operation{Principal: r.who.Principal, Key: r.a.Key, Verb: "resume", Scope: s.ID, Meaning: r.mean, State: "done", Result: result})
 }
 
 // applyLive is a resume of a session that lives: it can acknowledge, and let a paused queue go on, and nothing else.
@@ -257,8 +317,7 @@ func (r *resumption) applyStart(tx *journal.Tx, c *changes, s journal.Session, a
 	if s.HadTurn && !s.Capability.Resume {
 		return sessions.Errorf(sessions.CodeUnsupported, "runner %s cannot take up a conversation again", s.Runner).Do("create a new session")
 	}
-	open := &r.planned.launch.spec.Open
-	open.NativeID, open.HadTurn, open.Unknown = s.NativeID, s.HadTurn, r.unknown
+	r.open(s)
 	if _, err := tx.UpdateSession(s.ID, func(s *journal.Session) {
 		s.Asked, s.Settings = r.asked.Selection(), keptSettings(r.asked)
 	}); err != nil {

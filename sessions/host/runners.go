@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/internal/local"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sandbox/env"
@@ -101,6 +102,7 @@ func (h *Host) runner(ctx context.Context, who sessions.Caller, cfg *config.Conf
 func (h *Host) probe(ctx context.Context, spec bridge.Spec) (sessions.Probe, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit+5*time.Second)
 	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
 	generation := spec.Open.Generation
 	socket := h.o.Places.BridgeSocket(generation)
 	ln, err := local.Listen(socket)
@@ -119,7 +121,7 @@ func (h *Host) probe(ctx context.Context, spec bridge.Spec) (sessions.Probe, err
 		return sessions.Probe{}, err
 	}
 	defer null.Close()
-	proc, err := sandbox.Start(ctx, sandbox.Launch{Args: []string{bridge.Command}, Files: []*os.File{lf, null}, Log: null, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
+	proc, err := sandbox.Start(ctx, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, null}, Log: null, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
 	if err != nil {
 		return sessions.Probe{}, err
 	}

@@ -3,13 +3,24 @@ package host
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/batonmcp/baton/internal/local"
 	"github.com/batonmcp/baton/sessions/host/remote"
+)
+
+const (
+	// keepEvery is how often the socket's path is looked at.
+	keepEvery = 10 * time.Second
+	// endGrace is how long the end of a host waits for the answers of open calls.
+	endGrace = 2 * time.Second
 )
 
 // Serve is the life of a host process: it takes the state directory's lock, adopts what lives, and answers on the
@@ -41,23 +52,39 @@ func Serve(ctx context.Context, o Options) (err error) {
 	status := func() remote.Status {
 		return remote.Status{Version: o.Version, Protocol: remote.Protocol, PID: os.Getpid(), Epoch: h.epoch, Started: started, State: o.Places.State, Live: h.Live()}
 	}
-	handler := remote.Handler(h, remote.HandlerOptions{Status: status, Token: claim.Token, Logger: &o.Log,
+	handler := remote.Handler(h, remote.HandlerOptions{Status: status, Records: h, Token: claim.Token, Logger: &o.Log,
 		Stop: func(context.Context) (remote.Stopped, error) {
 			defer stop()
 			return remote.Stopped{Status: status(), Keeps: h.liveIDs()}, nil
 		}})
 	srv := remote.Server(h.counting(handler))
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
+	var served errgroup.Group
+	serve := func(l net.Listener) {
+		served.Go(func() error {
+			err := srv.Serve(l)
+			if errors.Is(err, http.ErrServerClosed) {
+				return nil
+			}
+			stop()
+			return err
+		})
+	}
+	serve(ln)
+	var kept sync.WaitGroup
+	kept.Go(func() {
+		claim.Keep(ctx, keepEvery, serve, func(err error) { o.Log.Warn().Err(err).Msg("the host's socket is gone and could not be made anew") })
+	})
 	o.Log.Info().Int64("epoch", h.epoch).Str("rung", string(h.can.Rung)).Msg("host serves")
 	h.idle(ctx, o.Config.Host.Idle())
+	stop()
 	h.end() // waits return, sessions go on
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	kept.Wait()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
 	defer cancel()
 	if srv.Shutdown(grace) != nil {
 		srv.Close()
 	}
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+	if err := served.Wait(); err != nil {
 		return err
 	}
 	o.Log.Info().Int("live", h.Live()).Msg("host ends")

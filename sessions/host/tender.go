@@ -7,10 +7,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/internal/local"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/host/remote"
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
@@ -19,8 +21,13 @@ type launch struct {
 	spec bridge.Spec
 }
 
-// muteAfter is how long a living bridge may fail to greet before it is stopped.
-const muteAfter = 15 * time.Second
+const (
+	// muteAfter is how long a living bridge may fail to greet before it is stopped.
+	muteAfter = 15 * time.Second
+	// launchPatience is how long a start that an earlier host did not finish waits for its caller to make the call again,
+	// which front ends do by themselves: what a launch needs of their environment is in no journal.
+	launchPatience = remote.DefaultPatience
+)
 
 var (
 	errMute    = sessions.Errorf(sessions.CodeInternal, "the session's bridge lives but does not answer")
@@ -37,6 +44,9 @@ type tender struct {
 	kicked     chan struct{}
 	done       chan struct{}
 
+	// Guarded by the host's lock.
+	launched bool // the bridge has its launch
+
 	proc     *sandbox.Process
 	record   sandbox.Record
 	sentIn   uint64    // the highest input that this host wrote to the bridge
@@ -45,6 +55,7 @@ type tender struct {
 	lastOut  uint64    // the last frame that is durable
 	farewell bool      // the bridge's last frame is durable
 	closeBy  time.Time // when the bridge must have ended, once it was asked to
+	launchBy time.Time // when the launch must have come, once it was missed
 	cause    *sessions.Error
 }
 
@@ -77,12 +88,22 @@ func (h *Host) forget(t *tender) {
 func (t *tender) run() {
 	defer t.h.forget(t)
 	if t.proc == nil {
-		if err := t.start(); err != nil {
+		err := t.awaitLaunch()
+		if err == nil {
+			err = t.start()
+		}
+		switch {
+		case err == nil:
+		case t.h.life.Err() != nil: // the next host starts it, or says that it did not
+			t.discard()
+			return
+		default:
 			t.cause = sessions.AsError(err)
 			t.over()
 			return
 		}
 	}
+	defer t.proc.Release()
 	alone := time.Now()
 	for {
 		link, err := t.dial()
@@ -111,11 +132,100 @@ func (t *tender) run() {
 	}
 }
 
+// awaitLaunch waits until there is something to launch. An error says that it did not come, or that nobody wants the
+// session any more.
+func (t *tender) awaitLaunch() error {
+	timer := time.NewTimer(launchPatience)
+	defer timer.Stop()
+	for {
+		if t.launch() != nil {
+			return nil
+		}
+		wanted := false
+		if err := t.h.j.View(t.h.life, func(tx *journal.Tx) error {
+			s, err := tx.GetSession("", t.session)
+			wanted = s.State == sessions.SessionStarting
+			return err
+		}); err != nil {
+			return err
+		}
+		if !wanted {
+			return errUnsent
+		}
+		select {
+		case <-t.kicked:
+		case <-timer.C:
+			return errUnsent
+		case <-t.h.life.Done():
+			return context.Cause(t.h.life)
+		}
+	}
+}
+
+// launch is what the generation is to be started with, nil when only an earlier host knew it.
+func (t *tender) launch() *launch {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	if l, ok := t.h.launches[t.generation]; ok {
+		return &l
+	}
+	return nil
+}
+
+// hasLaunch notes that the bridge has what it is launched with, which is forgotten here.
+func (t *tender) hasLaunch() {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	t.launched = true
+	delete(t.h.launches, t.generation)
+}
+
+// relaunch gives the tender of a start that an earlier host did not finish what the repeated call brought. plan is called
+// only when it is missing.
+func (h *Host) relaunch(session, generation string, plan func() (launch, error)) error {
+	missing := func() bool {
+		t := h.tenders[session]
+		_, there := h.launches[generation]
+		return t != nil && t.generation == generation && !t.launched && !there
+	}
+	h.mu.Lock()
+	needed := missing()
+	h.mu.Unlock()
+	if !needed {
+		return nil
+	}
+	l, err := plan()
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	if missing() {
+		h.launches[generation] = l
+	}
+	h.mu.Unlock()
+	h.kick(session)
+	return nil
+}
+
+// discard ends a bridge that is not registered, so that no host will look for it.
+func (t *tender) discard() {
+	if t.proc == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.h.life), 2*time.Second)
+	defer cancel()
+	t.proc.Stop(ctx)
+	t.proc.Release()
+}
+
 // start launches the bridge behind its gate: the agent is executed only after the bridge's identity is durable, by the
 // open input that this tender sends next.
 func (t *tender) start() error {
 	h := t.h
 	socket := h.o.Places.BridgeSocket(t.generation)
+	if err := t.clearSocket(socket); err != nil {
+		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
+	}
 	ln, err := local.Listen(socket)
 	if err != nil {
 		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
@@ -136,7 +246,8 @@ func (t *tender) start() error {
 		return sessions.Errorf(sessions.CodeStorageFailed, "no log for the session: %w", err)
 	}
 	defer log.Close()
-	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: []string{bridge.Command}, Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
+	failpoint.Hit("host.launch.before")
+	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
 	if err != nil {
 		return sessions.Errorf(sessions.CodeSandboxUnavailable, "the session's bridge could not be started: %w", err).
 			Do("run `baton doctor`, or force a weaker rung")
@@ -144,10 +255,12 @@ func (t *tender) start() error {
 	h.mu.Lock()
 	t.proc, t.record = proc, proc.Record()
 	h.mu.Unlock()
+	failpoint.Hit("host.launch.started")
 	record, err := json.Marshal(t.record)
 	if err != nil {
 		return err
 	}
+	defer failpoint.Hit("host.launch.registered")
 	return h.update(h.life, func(tx *journal.Tx, c *changes) error {
 		_, err := tx.UpdateGeneration(t.generation, func(g *journal.Generation) {
 			g.Rung, g.Record, g.Socket, g.Spill = string(t.record.Rung), record, socket, h.o.Places.Spill(t.generation)
@@ -180,7 +293,11 @@ func (t *tender) dial() (*bridge.Link, error) {
 
 // serve carries inputs and frames until the connection ends.
 func (t *tender) serve(link *bridge.Link) error {
+	failpoint.Hit("host.greeted")
 	t.sentIn, t.greeted = link.Hello.LastIn, true
+	if t.sentIn > 0 {
+		t.hasLaunch()
+	}
 	frames := make(chan bridge.Frame, 512)
 	var readErr error
 	reading := make(chan struct{})
@@ -213,8 +330,8 @@ func (t *tender) serve(link *bridge.Link) error {
 	defer limit.Stop()
 	for {
 		var overdue <-chan time.Time
-		if !t.closeBy.IsZero() {
-			limit.Reset(time.Until(t.closeBy))
+		if by := t.endBy(); !by.IsZero() {
+			limit.Reset(time.Until(by))
 			overdue = limit.C
 		}
 		select {
@@ -222,7 +339,10 @@ func (t *tender) serve(link *bridge.Link) error {
 			return context.Cause(t.h.life)
 		case <-overdue:
 			t.cause = errOverdue
-			return errOverdue
+			if t.closeBy.IsZero() {
+				t.cause = errUnsent
+			}
+			return t.cause
 		case <-t.kicked:
 			if err := t.give(link); err != nil {
 				return err
@@ -232,16 +352,23 @@ func (t *tender) serve(link *bridge.Link) error {
 				<-reading
 				return readErr
 			}
+			if !t.launchBy.IsZero() || t.lastOut == 0 {
+				t.launchBy = time.Time{}
+				t.hasLaunch() // whatever a bridge says, it says after that
+			}
 			batch := t.gather(f, frames)
 			if len(batch) == 0 {
 				continue
 			}
+			failpoint.Hit("host.frames.before")
 			if err := t.take(batch); err != nil {
 				return err
 			}
+			failpoint.Hit("host.frames.durable")
 			if err := link.Ack(t.lastOut); err != nil {
 				return err
 			}
+			failpoint.Hit("host.frames.acked")
 		}
 	}
 }
@@ -315,25 +442,46 @@ func (t *tender) give(link *bridge.Link) error {
 	for _, in := range inputs {
 		var body any = in.Payload
 		if bridge.Kind(in.Kind) == bridge.InOpen {
-			t.h.mu.Lock()
-			l, ok := t.h.launches[t.generation]
-			delete(t.h.launches, t.generation) // its environment is forgotten here
-			t.h.mu.Unlock()
-			if !ok { // an earlier host ended between registration and launch, and took the environment with it
-				t.cause = errUnsent
-				return errUnsent
+			l := t.launch()
+			if l == nil { // an earlier host ended between registration and launch, and took the environment with it
+				return t.missLaunch(inputs)
 			}
+			t.launchBy = time.Time{}
 			body = l.spec
 		}
 		t.sentIn = uint64(in.N) // from here on its bytes may have left
 		if bridge.Kind(in.Kind) == bridge.InClose && t.closeBy.IsZero() {
 			t.closeBy = time.Now().Add(closeLimit)
 		}
+		failpoint.Hit("host.input.before")
 		if err := link.Send(t.sentIn, bridge.Kind(in.Kind), body); err != nil {
 			return err
 		}
+		failpoint.Hit("host.input.after")
 	}
 	return nil
+}
+
+// missLaunch waits for the launch, unless the session is to end anyway.
+func (t *tender) missLaunch(inputs []journal.Input) error {
+	for _, in := range inputs {
+		if bridge.Kind(in.Kind) == bridge.InClose {
+			t.cause = errUnsent
+			return errUnsent
+		}
+	}
+	if t.launchBy.IsZero() {
+		t.launchBy = time.Now().Add(launchPatience)
+	}
+	return nil
+}
+
+// endBy is when the bridge is stopped, zero when nothing is due.
+func (t *tender) endBy() time.Time {
+	if !t.closeBy.IsZero() {
+		return t.closeBy
+	}
+	return t.launchBy
 }
 
 // over settles everything after the bridge process is gone, or was never there.
@@ -345,6 +493,7 @@ func (t *tender) over() {
 		verdict = t.proc.Stop(ctx)
 		cancel()
 	}
+	failpoint.Hit("host.end.proven")
 	h.finish(t, verdict)
 }
 
@@ -372,6 +521,7 @@ func (h *Host) finish(t *tender, verdict sandbox.Verdict) {
 	end := ending{h: h, session: t.session, generation: t.generation, verdict: verdict, cause: t.cause, farewell: t.farewell,
 		neverSent: func(n uint64) bool { return (t.fresh || t.greeted) && n > t.sentIn }}
 	for attempt := 0; ; attempt++ {
+		failpoint.Hit("host.end.before")
 		err := h.update(context.WithoutCancel(h.life), end.apply)
 		if err == nil {
 			break
@@ -403,6 +553,7 @@ func (h *Host) recover(ctx context.Context) error {
 		return err
 	}
 	for _, g := range live {
+		failpoint.Hit("host.recover")
 		if err := h.recoverOne(g); err != nil {
 			h.o.Log.Error().Err(err).Str("session", g.Session).Msg("session could not be recovered")
 		}
@@ -417,16 +568,15 @@ func (h *Host) recoverOne(g journal.Generation) error {
 		h.spawn(func() { h.finish(t, v()) })
 	}
 	if len(g.Record) == 0 { // nothing was registered, so no agent was executed
-		settle(&tender{fresh: true, cause: errUnsent}, func() sandbox.Verdict {
-			return sandbox.Verdict{State: sandbox.Confirmed, Proof: sandbox.ProofNeverStarted, Detail: "no agent was executed"}
-		})
+		h.tend(session, g.ID, nil, 0)
 		return nil
 	}
 	var r sandbox.Record
-	if err := json.Unmarshal(g.Record, &r); err != nil {
-		return err
+	var proc *sandbox.Process
+	err := json.Unmarshal(g.Record, &r)
+	if err == nil {
+		proc, err = sandbox.Open(r)
 	}
-	proc, err := sandbox.Open(r)
 	if errors.Is(err, sandbox.ErrGone) {
 		settle(&tender{}, func() sandbox.Verdict {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), 15*time.Second)
@@ -435,7 +585,13 @@ func (h *Host) recoverOne(g journal.Generation) error {
 		})
 		return nil
 	}
-	if err != nil {
+	if err != nil { // neither adopted nor killed: what the record means is not known
+		t := &tender{cause: sessions.Errorf(sessions.CodeStopUnconfirmed, "the record of the session's processes cannot be used: %w", err).
+			Do("see that they are gone, then resume with accept_unconfirmed")}
+		settle(t, func() sandbox.Verdict {
+			t.dismiss()
+			return sandbox.Verdict{State: sandbox.Unconfirmed, Proof: sandbox.ProofNone, Detail: err.Error()}
+		})
 		return err
 	}
 	h.tend(session, g.ID, proc, uint64(g.LastFrame))

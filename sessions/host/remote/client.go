@@ -151,19 +151,29 @@ func ended(ctx context.Context) error { return &endedError{context.Cause(ctx)} }
 
 // once makes one attempt of a call.
 func (c *Client) once(ctx context.Context, method, verb string, body []byte, into any) error {
-	r, err := http.NewRequestWithContext(ctx, method, "http://baton"+prefix+verb, bytes.NewReader(body))
+	answer, err := c.roundTrip(ctx, method, verb, body)
 	if err != nil {
 		return err
+	}
+	defer answer.Body.Close()
+	return c.read(ctx, verb, answer, into)
+}
+
+// roundTrip sends a call and returns the answer with its body unread.
+func (c *Client) roundTrip(ctx context.Context, method, verb string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://baton"+prefix+verb, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
 	r.GetBody = nil // the transport shall not repeat anything by itself
 	r.Header.Set(protocolHeader, strconv.Itoa(Protocol))
 	if c.o.TokenFile != "" {
 		token, err := local.Token(c.o.TokenFile)
 		if errors.Is(err, fs.ErrNotExist) { // not even its folder is there
-			return fmt.Errorf("%w: %w", ErrNoHost, err)
+			return nil, fmt.Errorf("%w: %w", ErrNoHost, err)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -172,15 +182,19 @@ func (c *Client) once(ctx context.Context, method, verb string, body []byte, int
 		var dial *dialError
 		switch {
 		case ctx.Err() != nil:
-			return ended(ctx)
+			return nil, ended(ctx)
 		case errors.As(err, &dial) && nobody(err):
-			return fmt.Errorf("%w: %w", ErrNoHost, dial.err)
+			return nil, fmt.Errorf("%w: %w", ErrNoHost, dial.err)
 		case errors.As(err, &dial):
-			return dial.err
+			return nil, dial.err
 		}
-		return &brokenError{err}
+		return nil, &brokenError{err}
 	}
-	defer answer.Body.Close()
+	return answer, nil
+}
+
+// read reads an answer to its end.
+func (c *Client) read(ctx context.Context, verb string, answer *http.Response, into any) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case ctx.Err() != nil && err != nil:

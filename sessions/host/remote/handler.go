@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -25,6 +26,8 @@ type HandlerOptions struct {
 	Status func() Status
 	// Stop begins the end of the host and says what stays; the process must outlive the answer. nil: unsupported.
 	Stop func(ctx context.Context) (Stopped, error)
+	// Records gives what the API does not: the journal itself. nil: unsupported.
+	Records Records
 	// Token is the secret that every call must carry; "": none is asked for.
 	Token string
 	// Logger takes faults; nil: none.
@@ -54,6 +57,9 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 	serve(mux, h, verbClose, api.Close)
 	serve(mux, h, verbResume, api.Resume)
 	serve(mux, h, verbList, api.List)
+	if o.Records != nil {
+		h.serveRecords(mux, o.Records)
+	}
 	mux.HandleFunc("GET "+prefix+verbStatus, h.guarded(func(*http.Request) (any, error) { return h.status(), nil }))
 	mux.HandleFunc("POST "+prefix+verbStop, h.guarded(func(r *http.Request) (any, error) {
 		if o.Stop == nil {
@@ -112,6 +118,9 @@ func (h *handler) guarded(do func(r *http.Request) (any, error)) http.HandlerFun
 			}
 			return do(r)
 		}()
+		if errors.Is(err, ErrHostEnds) {
+			panic(http.ErrAbortHandler) // the connection breaks off, and the client makes the call again, to the next host
+		}
 		var body []byte
 		if err == nil {
 			body, err = encode(result)
@@ -124,12 +133,18 @@ func (h *handler) guarded(do func(r *http.Request) (any, error)) http.HandlerFun
 				body, _ = encode(failure{&sessions.Error{Code: e.Code, Message: e.Message, Action: e.Action}, Protocol})
 			}
 		}
+		failpoint.Hit("host.answer.before")
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.WriteHeader(code)
 		w.Write(body)
+		failpoint.Hit("host.answer.after")
 	}
 }
+
+// ErrHostEnds is wrapped by the error of a call that a host which stops does not bring to its end. Its client asks the
+// next host.
+var ErrHostEnds = errors.New("the host is stopping")
 
 var (
 	errToken    = errors.New("the call does not carry this host's token")

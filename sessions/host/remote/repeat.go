@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -28,7 +29,9 @@ func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sess
 			return result, err
 		}
 		result = *new(R)
+		failpoint.Hit("front.call.before")
 		err = c.once(ctx, http.MethodPost, verb, body, &result)
+		failpoint.Hit("front.call.after")
 		if err == nil {
 			return result, nil
 		}
