@@ -136,7 +136,8 @@ func rules() []rule {
 			sql: "SELECT scope, principal || ' ' || key, '' FROM operations WHERE result <> '' AND NOT json_valid(result)"},
 
 		{what: "consumer", detail: "stands beyond the last event",
-			sql: "SELECT '', name, cursor FROM consumers WHERE cursor > coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)"},
+			sql: `SELECT '', name, cursor FROM consumers WHERE instr(name, '/') = 0
+				AND cursor > coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`},
 	}
 }
 

@@ -24,10 +24,12 @@ const busyTimeout = 5 * time.Second
 // pragmas of every connection.
 //
 // checkpoints: SQLite drops the errors of its automatic ones, so an fsync that fails there would never be seen; the
-// writer starts them itself. secure_delete: what a user deletes shall not stay in free pages. temp_store: no file
+// writer starts them itself. fullfsync: on macOS a plain fsync leaves the data in the drive's cache. secure_delete: what a user deletes shall not stay in free pages. temp_store: no file
 // outside the journal's own directory.
 const pragmas = `PRAGMA wal_autocheckpoint = 0;
 PRAGMA synchronous = ` + synchronous + `;
+PRAGMA fullfsync = ON;
+PRAGMA checkpoint_fullfsync = ON;
 PRAGMA secure_delete = ON;
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;

@@ -1,6 +1,7 @@
 package journal
 
-// Cursor returns how far a consumer of the node's events got (0: not begun). The numbers are those of ReadNode.
+// Cursor returns how far a consumer of the node's events got (0: not begun). The numbers are those of ReadNode, except
+// under a name with a slash in it: that is a counter of whoever owns the part before it.
 func (tx *Tx) Cursor(consumer string) (int64, error) {
 	return tx.number("SELECT cursor FROM consumers WHERE name = ?", consumer)
 }

@@ -27,7 +27,7 @@ type osDisk struct{}
 
 func (osDisk) claim(path string) (func() error, error) {
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("make its directory: %w", err)
 	}
 	info, err := os.Stat(dir)
@@ -59,6 +59,29 @@ func (osDisk) claim(path string) (func() error, error) {
 		}
 	}
 	return release, nil
+}
+
+// makeDir makes a directory and what is missing above it, durably.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := makeDir(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(parent)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 func kind(m fs.FileMode) string {
@@ -110,11 +133,7 @@ func (osDisk) rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	d, err := os.Open(filepath.Dir(to))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return syncDir(filepath.Dir(to))
 }
 
 func (osDisk) remove(path string) error {

@@ -41,11 +41,7 @@ func migrations() ([]migration, error) {
 }
 
 // migrate brings an open database to the newest schema in one transaction. A database of a newer Baton is refused.
-func (c *conn) migrate(path string) error {
-	steps, err := migrations()
-	if err != nil {
-		return err
-	}
+func (c *conn) migrate(path string, steps []migration) error {
 	have, err := c.number("PRAGMA user_version")
 	if err != nil {
 		return err

@@ -154,7 +154,10 @@ func (j *Journal) run(k *job) error {
 	if err := w.run("SAVEPOINT one"); err != nil {
 		return err
 	}
-	tx := &Tx{j: j, c: w, writable: true, now: j.o.Now().UTC(), touched: map[string]struct{}{}}
+	if now := j.o.Now().UTC(); now.After(j.last) {
+		j.last = now
+	}
+	tx := &Tx{j: j, c: w, writable: true, now: j.last, touched: map[string]struct{}{}}
 	k.err = call(k.fn, tx)
 	tx.c = nil // a Tx that outlives its function must not reach the next one's transaction
 	switch {
