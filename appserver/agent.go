@@ -146,8 +146,8 @@ func (a *Agent) finish() {
 		delete(a.calls, id)
 		c.then(nil, lost)
 	}
-	if a.turn != nil && a.turn.reply != nil {
-		a.turn.reply(notWritten(lost))
+	if t := a.turn; t != nil {
+		a.drop(t, notWritten(lost))
 	}
 	a.conn.Close()
 	a.helpers.Wait()

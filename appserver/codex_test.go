@@ -1,13 +1,9 @@
 package appserver
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -70,13 +66,8 @@ func (r *rig) exists(name string) bool {
 type process struct {
 	*rig
 	*bare
-	agent *Agent
-	conn  *wire.Conn
-
-	mu     sync.Mutex
-	events []sessions.Event
-	more   chan struct{} // closed and replaced with each event
-	seen   int           // how many await has looked at
+	*watch
+	conn *wire.Conn
 }
 
 // bare is a Codex process with nothing on it.
@@ -132,9 +123,9 @@ func (r *rig) start() *bare {
 
 func (r *rig) launch() *process {
 	r.t.Helper()
-	p := &process{rig: r, bare: r.start(), more: make(chan struct{})}
+	p := &process{rig: r, bare: r.start(), watch: newWatch(r.t)}
 	p.conn = wire.New(p.out, p.in, wire.Options{Generation: "g"})
-	p.agent = New(p.conn, p, Options{})
+	p.agent = New(p.conn, p.watch, Options{})
 	r.t.Cleanup(p.kill)
 	return p
 }
@@ -145,120 +136,8 @@ func (p *process) kill() {
 	<-p.agent.Done()
 }
 
-// Emit makes the process the Agent's sink.
-func (p *process) Emit(e sessions.Event) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.events = append(p.events, e)
-	close(p.more)
-	p.more = make(chan struct{})
-}
-
-// await goes through the events, each once, up to the first that fits.
-func (p *process) await(what string, fits func(sessions.Event) bool) sessions.Event {
-	p.t.Helper()
-	limit := time.After(patience)
-	for {
-		p.mu.Lock()
-		for p.seen < len(p.events) {
-			e := p.events[p.seen]
-			p.seen++
-			if fits(e) {
-				p.mu.Unlock()
-				return e
-			}
-		}
-		more := p.more
-		p.mu.Unlock()
-		select {
-		case <-more:
-		case <-p.agent.Done():
-			p.mu.Lock()
-			left := p.seen < len(p.events)
-			p.mu.Unlock()
-			if !left {
-				p.t.Fatalf("waiting for %s: the link ended: %v; events:\n%s", what, p.agent.Err(), p.told())
-			}
-		case <-limit:
-			p.t.Fatalf("waiting for %s; events:\n%s", what, p.told())
-		}
-	}
-}
-
-func (p *process) told() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var b strings.Builder
-	for _, e := range p.events {
-		fmt.Fprintf(&b, "%s %s %s %s %q", e.Kind, e.Command, e.Agent, e.Item, e.Text)
-		if e.Settled != nil {
-			fmt.Fprintf(&b, " %+v", *e.Settled)
-		}
-		if e.Tool != nil {
-			fmt.Fprintf(&b, " %s %s %q", e.Tool.Name, e.Tool.Status, e.Tool.Output)
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-func (p *process) kind(k sessions.EventKind) sessions.Event {
-	p.t.Helper()
-	return p.await(string(k), func(e sessions.Event) bool { return e.Kind == k && e.Agent == "" })
-}
-
-func (p *process) context() context.Context {
-	ctx, stop := context.WithTimeout(p.t.Context(), patience)
-	p.t.Cleanup(stop)
-	return ctx
-}
-
 // usual is a session as most are.
 func (r *rig) usual() sessions.OpenParams {
 	return sessions.OpenParams{Session: "S", Generation: "g", Runner: "codex", Cwd: r.work, Selection: sessions.Selection{
 		Model: responses.Model, Effort: "high", Sandbox: sessions.SandboxWorkspaceWrite, ApprovalPolicy: sessions.ApprovalUntrusted}}
-}
-
-func (p *process) open(params sessions.OpenParams) sessions.Opened {
-	p.t.Helper()
-	o, err := p.agent.Open(p.context(), params)
-	if err != nil {
-		p.t.Fatalf("open: %v", err)
-	}
-	return o
-}
-
-func (p *process) prompt(command, text string) {
-	p.t.Helper()
-	p.send(sessions.Prompt{CommandID: command, Text: text})
-}
-
-func (p *process) send(prompt sessions.Prompt) {
-	p.t.Helper()
-	if err := p.agent.Prompt(p.context(), prompt); err != nil {
-		p.t.Fatalf("prompt %s: %v", prompt.CommandID, err)
-	}
-}
-
-// settled waits for the end of a command and expects its state.
-func (p *process) settled(command string, state sessions.CommandState) *sessions.Settlement {
-	p.t.Helper()
-	e := p.await("the end of "+command, func(e sessions.Event) bool { return e.Kind == sessions.EventCommandSettled && e.Command == command })
-	if e.Settled.State != state {
-		p.t.Fatalf("command %s is %+v, want %s; events:\n%s", command, *e.Settled, state, p.told())
-	}
-	return e.Settled
-}
-
-// texts are the final texts of a command.
-func (p *process) texts(command string) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var out []string
-	for _, e := range p.events {
-		if e.Kind == sessions.EventText && e.Final && e.Command == command && e.Agent == "" {
-			out = append(out, e.Text)
-		}
-	}
-	return out
 }

@@ -61,6 +61,7 @@ func (a *Agent) drop(t *turn, err error) {
 		t.reply = nil
 		reply(err)
 	}
+	a.wake(t)
 }
 
 func (a *Agent) prompt(ctx context.Context, p sessions.Prompt, reply func(error)) {
@@ -142,13 +143,14 @@ func (a *Agent) start(ctx context.Context, t *turn, p sessions.Prompt) {
 	}
 	t.phase = submitted
 	a.usage.begin()
-	reply := t.reply
-	t.reply = nil
 	err := a.call(ctx, "turn/start", a.turnStart(p), func(raw json.RawMessage, err error) { a.startAnswered(t, raw, err) })
 	if err != nil {
-		a.turn = nil
+		a.drop(t, err)
+		return
 	}
-	reply(err)
+	reply := t.reply
+	t.reply = nil
+	reply(nil)
 }
 
 func (a *Agent) turnStart(p sessions.Prompt) turnStartParams {

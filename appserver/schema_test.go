@@ -54,6 +54,9 @@ var loadSchema = sync.OnceValues(func() (*schema, error) {
 		for i, b := range shape.OneOf {
 			s.branch[name+" "+b.Properties.Method.Enum[0]] = fmt.Sprintf("codex:%s#/oneOf/%d/properties/params", name, i)
 		}
+		if name != "Results" {
+			continue
+		}
 		for method := range shape.Properties {
 			s.branch[name+" "+method] = "codex:" + name + "#/properties/" + strings.ReplaceAll(method, "/", "~1")
 		}

@@ -27,11 +27,14 @@ func (a *Agent) steer(ctx context.Context, p sessions.Prompt, reply func(error))
 		return
 	case !t.started:
 		t.waiting = append(t.waiting, func() {
-			if ctx.Err() != nil {
+			switch {
+			case a.life.Err() != nil:
+				reply(notWritten(context.Cause(a.life)))
+			case ctx.Err() != nil:
 				reply(notWritten(context.Cause(ctx)))
-				return
+			default:
+				a.steer(ctx, p, reply)
 			}
-			a.steer(ctx, p, reply)
 		})
 		return
 	}
