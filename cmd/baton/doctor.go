@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/internal/local"
+	"github.com/batonmcp/baton/internal/place"
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/host/remote"
+)
+
+// finding is what doctor says of one part. Fix is empty where nothing is wrong.
+type finding struct {
+	Part string `json:"part"`
+	OK   bool   `json:"ok"`
+	Says string `json:"says"`
+	Fix  string `json:"fix,omitempty"`
+}
+
+func newDoctor() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "doctor",
+		Short:   "Say of every part whether it works here, and what to do where it does not",
+		Long:    "Say of every part whether it works here, and what to do where it does not. Nothing is started and nothing is changed. Exit status 1 when a part does not work.",
+		Example: "  baton doctor",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			found := examine(c.Context())
+			if err := report(os.Stdout, found, asJSON); err != nil {
+				return err
+			}
+			for _, f := range found {
+				if !f.OK {
+					return codedError{errors.New("not everything works; see above"), exitError}
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one part a line")
+	return c
+}
+
+func report(w io.Writer, found []finding, asJSON bool) error {
+	e := json.NewEncoder(w)
+	for _, f := range found {
+		if asJSON {
+			if err := e.Encode(f); err != nil {
+				return err
+			}
+			continue
+		}
+		mark := "ok  "
+		if !f.OK {
+			mark = "FAIL"
+		}
+		fmt.Fprintf(w, "%s  %-12s %s\n", mark, f.Part, f.Says)
+		if f.Fix != "" {
+			fmt.Fprintf(w, "      %-12s %s\n", "", f.Fix)
+		}
+	}
+	return nil
+}
+
+// examine looks at each part.
+func examine(ctx context.Context) []finding {
+	found := []finding{containment(ctx)}
+	places, err := place.Find(os.Getenv)
+	if err != nil {
+		return append(found, failed("places", err))
+	}
+	found = append(found, folders(places), configuration(places), daemon(ctx, places))
+	return append(found, agents(places)...)
+}
+
+func failed(part string, err error) finding {
+	e := sessions.AsError(err)
+	return finding{Part: part, Says: e.Message, Fix: e.Action}
+}
+
+func containment(ctx context.Context) finding {
+	can := sandbox.Probe(ctx)
+	f := finding{Part: "containment", OK: true, Says: string(can.Rung) + ": the end of a session's processes can be proven"}
+	if can.Rung != sandbox.PIDNamespace {
+		f.Says = string(can.Rung) + ": the end of a session's processes cannot be proven here (" + strings.Join(can.Reasons, "; ") + ")"
+		f.Fix = "allow unprivileged user namespaces; with AppArmor (Ubuntu 24.04 and later) give this program a profile with `userns,`"
+	}
+	return f
+}
+
+func folders(p place.Places) finding {
+	for _, dir := range p.Private() {
+		d, err := local.OpenPrivate(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return failed("folders", err)
+		}
+		d.Close()
+	}
+	if err := local.Reachable(p.HostSocket()); err != nil {
+		return failed("folders", err)
+	}
+	return finding{Part: "folders", OK: true, Says: "state in " + p.State + ", sockets in " + p.Runtime}
+}
+
+func configuration(p place.Places) finding {
+	if _, err := config.Load(p.Config); err != nil {
+		return failed("config", err)
+	}
+	says := p.Config
+	if _, err := os.Stat(p.Config); errors.Is(err, os.ErrNotExist) {
+		says += " (not there; nothing needs it)"
+	}
+	return finding{Part: "config", OK: true, Says: says}
+}
+
+func daemon(ctx context.Context, p place.Places) finding {
+	o := remote.At(p)
+	o.Start = nil
+	s, err := remote.New(o).Status(ctx)
+	if errors.Is(err, remote.ErrNoHost) {
+		return finding{Part: "host", OK: true, Says: "none runs; it starts when it is needed"}
+	}
+	if err != nil {
+		return failed("host", err)
+	}
+	return finding{Part: "host", OK: true, Says: fmt.Sprintf("pid %d, version %s, %d live sessions", s.PID, s.Version, s.Live)}
+}
+
+// agents says of each runner whether its program can be found; it is not started. Only the absence of all is a fault.
+func agents(p place.Places) []finding {
+	cfg, err := config.Load(p.Config)
+	if err != nil {
+		return nil // said before
+	}
+	var found []finding
+	installed := 0
+	for _, name := range cfg.Names() {
+		r, err := cfg.Resolve(name, "/", os.Getenv)
+		f := finding{Part: "runner " + name, OK: true, Says: r.Executable}
+		if err != nil {
+			f = failed(f.Part, err)
+			f.OK = sessions.CodeOf(err) == sessions.CodeRunnerMissing // a runner that nobody installed is no fault
+		} else {
+			installed++
+		}
+		found = append(found, f)
+	}
+	if installed == 0 {
+		found = append(found, finding{Part: "runners", Says: "no agent is installed", Fix: "install one of them; `baton demo` works without"})
+	}
+	return found
+}
