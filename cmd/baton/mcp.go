@@ -56,7 +56,7 @@ func client() (*remote.Client, error) {
 	}
 	log := stderrLog("client")
 	o := remote.At(places, "host", "run")
-	o.Logger = &log
+	o.Logger, o.Version = &log, version
 	return remote.New(o), nil
 }
 

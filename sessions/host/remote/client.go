@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -42,6 +43,8 @@ type Options struct {
 	TokenFile string
 	// Start starts a host and returns when one answers. nil: calls fail with ErrNoHost where none runs.
 	Start func(ctx context.Context) error
+	// Version is this program's release; a host of an older one is replaced before the first call. "": none is.
+	Version string
 	// Patience is how long a call goes on without any host; zero: DefaultPatience.
 	Patience time.Duration
 	// Logger takes lost hosts and repeated calls, never what is in them; nil: none.
@@ -59,6 +62,7 @@ type Client struct {
 	o         Options
 	log       zerolog.Logger
 	transport *http.Transport
+	upgraded  sync.Once
 }
 
 var _ sessions.API = (*Client)(nil)

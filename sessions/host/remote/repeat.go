@@ -17,6 +17,7 @@ type again[A any] func(a *A, spent time.Duration)
 // nothing.
 func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sessions.Caller, a A, change again[A]) (R, error) {
 	var result R
+	c.upgrade(ctx)
 	began := time.Now()
 	p := progress{verb: verb, key: key, seen: began}
 	for {
