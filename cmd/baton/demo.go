@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/batonmcp/baton/sandbox"
 )
 
 // demoLimit bounds a whole demo: a step that hangs is a step that fails.
@@ -29,6 +31,9 @@ func newDemo() *cobra.Command {
 		Example: "  baton demo\n  baton demo --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if os.Getenv(sandbox.MarkerEnv) != "" {
+				return errInside
+			}
 			return runDemo(c.Context(), &demoReport{out: os.Stdout, json: asJSON, began: time.Now()}, keep)
 		},
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,6 +92,9 @@ func TestDemo(t *testing.T) {
 				if !step.OK || len(step.Lines) == 0 {
 					t.Errorf("step %+v", step)
 				}
+				if step.Step == "processes" {
+					demoPictured(t, step.Lines)
+				}
 				for _, l := range step.Lines {
 					if strings.Contains(l.Text, bin) && strings.Contains(l.Text, "not used") {
 						told++
@@ -107,6 +112,19 @@ func TestDemo(t *testing.T) {
 				t.Log(demoTails(filepath.Join(s.Folder, "baton", "state", "logs"), 16<<10))
 			}
 		})
+	}
+}
+
+// demoPictured compares the processes with the picture in the README.
+func demoPictured(t *testing.T, lines []demoLine) {
+	t.Helper()
+	pid := regexp.MustCompile(`[0-9]+ `)
+	var tree []string
+	for _, l := range lines {
+		tree = append(tree, pid.ReplaceAllString(l.Text, ""))
+	}
+	if want := readmeTree(t); !slices.Equal(tree, want) {
+		t.Errorf("the processes are\n%s\nthe README draws\n%s", strings.Join(tree, "\n"), strings.Join(want, "\n"))
 	}
 }
 

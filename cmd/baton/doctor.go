@@ -110,7 +110,7 @@ func folders(p place.Places) finding {
 		}
 		d.Close()
 	}
-	if err := local.Reachable(p.HostSocket()); err != nil {
+	if err := local.Reachable(p.HostSocket()); err != nil && !errors.Is(err, os.ErrNotExist) { // the first host makes it
 		return failed("folders", err)
 	}
 	return finding{Part: "folders", OK: true, Says: "state in " + p.State + ", sockets in " + p.Runtime}
