@@ -43,40 +43,31 @@ func (a *Agent) choose(ctx context.Context, next asked, all bool) (err error) {
 		}
 	}()
 
-	keep := func(selection string) (old []constraint) {
-		for _, c := range s.confirmed {
-			if c.selection == selection {
-				old = append(old, c)
-			}
-		}
-		return old
-	}
 	var confirmed []constraint
-	add := func(c []constraint, err error) error {
-		confirmed = append(confirmed, c...)
-		return err
-	}
 	steps := []struct {
-		selection string
-		apply     bool
-		run       func() ([]constraint, error)
+		selection, word string
+		apply           bool
+		run             func() ([]constraint, error)
 	}{
-		{"model", model, func() ([]constraint, error) { return a.chooseModel(ctx, next) }},
-		{"mode", mode, func() ([]constraint, error) { return a.chooseMode(ctx, next.Mode) }},
-		{"effort", effort, func() ([]constraint, error) { return a.chooseEffort(ctx, next.Effort) }},
+		{"model", next.Model, model, func() ([]constraint, error) { return a.chooseModel(ctx, next) }},
+		{"mode", next.Mode, mode, func() ([]constraint, error) { return a.chooseMode(ctx, next.Mode) }},
+		{"effort", next.Effort, effort, func() ([]constraint, error) { return a.chooseEffort(ctx, next.Effort) }},
 	}
 	for _, id := range slices.Sorted(maps.Keys(next.native)) {
-		steps = append(steps, struct {
-			selection string
-			apply     bool
-			run       func() ([]constraint, error)
-		}{id, native, func() ([]constraint, error) { return a.chooseNative(ctx, id, next.native[id]) }})
+		step := steps[0]
+		step.selection, step.word, step.apply = id, next.native[id], native
+		step.run = func() ([]constraint, error) { return a.chooseNative(ctx, id, next.native[id]) }
+		steps = append(steps, step)
 	}
 	for _, step := range steps {
-		if !step.apply {
-			confirmed = append(confirmed, keep(step.selection)...)
-		} else if err := add(step.run()); err != nil {
-			return err
+		switch {
+		case step.apply:
+			c, err := step.run()
+			if confirmed = append(confirmed, c...); err != nil {
+				return err
+			}
+		case step.word != "":
+			confirmed = append(confirmed, s.of(step.selection)...)
 		}
 	}
 	// An answer may have confirmed its own option and changed another one's.
@@ -93,17 +84,20 @@ func (a *Agent) choose(ctx context.Context, next asked, all bool) (err error) {
 	return nil
 }
 
-func (s *settings) holdsAll(selection string) bool {
-	found := false
+// of is what was confirmed for one selection.
+func (s *settings) of(selection string) (all []constraint) {
 	for _, c := range s.confirmed {
 		if c.selection == selection {
-			found = true
-			if !s.holds(c) {
-				return false
-			}
+			all = append(all, c)
 		}
 	}
-	return found
+	return all
+}
+
+// holdsAll tells whether a selection was confirmed, and is still so.
+func (s *settings) holdsAll(selection string) bool {
+	all := s.of(selection)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(c constraint) bool { return !s.holds(c) })
 }
 
 func (a *Agent) chooseModel(ctx context.Context, next asked) ([]constraint, error) {

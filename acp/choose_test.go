@@ -125,6 +125,33 @@ func TestMO02_UnknownModelAndOverrides(t *testing.T) {
 	}
 }
 
+// A model's name may carry an effort, which then takes the place of the one before; native options stay, and follow
+// the model. What the agent reports in between is part of the change.
+func TestChangeOfModel(t *testing.T) {
+	f := opened(t, Options{}, sessions.OpenParams{Selection: sessions.Selection{Model: "gpt-5.5", Effort: "low"}, Options: map[string]any{"context": "1m"}})
+	f.peer.answer("session/set_config_option", func(m message) string {
+		answer := f.peer.config.take(m)
+		f.peer.update(`"sessionUpdate":"config_option_update","configOptions":` + f.peer.config.set())
+		return answer
+	})
+	if err := f.Agent.Prompt(f.ctx, sessions.Prompt{CommandID: "c1", Text: "x", Model: "claude-opus-4-8-max"}); err != nil {
+		t.Fatal(err)
+	}
+	f.peer.next("session/prompt")
+	e := f.rec.await(sessions.EventSelectionConfirm)
+	if e.Selection.Asked.Effort != "" || e.Selection.Evidence.Effort != "max" || e.Selection.Evidence.Model != "claude-opus-4-8-max" {
+		t.Errorf("confirmed %+v", e.Selection)
+	}
+	if n := len(f.rec.all(sessions.EventSelectionChanged, sessions.EventWarning)); n != 0 {
+		t.Errorf("the change was reported as drift: %s", f.rec.story())
+	}
+	f.peer.config.mu.Lock()
+	defer f.peer.config.mu.Unlock()
+	if v := f.peer.config.values; v["context"] != "1m" || v["effort"] != "max" {
+		t.Errorf("the agent stands at %v", v)
+	}
+}
+
 // A change that breaks off half way leaves settings that nobody asked for: no prompt runs with them.
 func TestHalfAChange(t *testing.T) {
 	f := opened(t, Options{}, sessions.OpenParams{})

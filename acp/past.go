@@ -1,10 +1,6 @@
 package acp
 
-import (
-	"slices"
-
-	"github.com/batonmcp/baton/sessions"
-)
+import "github.com/batonmcp/baton/sessions"
 
 // pastSize bounds what is remembered of earlier turns.
 const pastSize = 1024
@@ -92,12 +88,5 @@ func (m *memory[V]) put(key string, v V) {
 	for len(m.entries) > pastSize && len(m.order) > 0 {
 		delete(m.entries, m.order[0])
 		m.order = m.order[1:]
-	}
-}
-
-func (m *memory[V]) drop(key string) {
-	if _, known := m.entries[key]; known {
-		delete(m.entries, key)
-		m.order = slices.DeleteFunc(m.order, func(k string) bool { return k == key })
 	}
 }

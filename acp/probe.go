@@ -10,6 +10,9 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
+// modelsTimeout is the patience with a method that a build may not know, and may not refuse either.
+const modelsTimeout = 10 * time.Second
+
 // Probe asks an agent what it is, without a conversation and without a login. The models are known only where Cursor
 // tells them (cursor/list_available_models, undocumented, not in every build); every other agent tells them with a
 // conversation alone. The link is the caller's to close.
@@ -41,7 +44,7 @@ func Probe(ctx context.Context, conn *wire.Conn, o Options) (sessions.Probe, err
 	if r.lists(cursorLogin) == nil {
 		return out, nil
 	}
-	m, err = p.call(ctx, cursorModels, struct{}{}, o.HandshakeTimeout)
+	m, err = p.call(ctx, cursorModels, struct{}{}, min(o.HandshakeTimeout, modelsTimeout))
 	var refused *wire.ResponseError
 	switch {
 	case errors.As(err, &refused) && refused.Code == codeAuthRequired:

@@ -321,7 +321,7 @@ func TestCursorNotes(t *testing.T) {
 	f.prompt("c1")
 	f.peer.notify("cursor/update_todos", `{"toolCallId":"t","merge":false,"todos":[{"id":"1","content":"A","status":"pending"},{"id":"2","content":"B","status":"pending"}]}`)
 	f.rec.await(sessions.EventPlan)
-	f.peer.request("3", "cursor/update_todos", `{"toolCallId":"t","merge":true,"todos":[{"id":"1","content":"A","status":"completed"}]}`)
+	f.peer.request("3", "cursor/update_todos", `{"toolCallId":"t","merge":true,"todos":[{"id":"1","status":"completed"}]}`)
 	if p := f.rec.await(sessions.EventPlan); p.Text != "- [x] A\n- [ ] B\n" {
 		t.Errorf("todos %q", p.Text)
 	}

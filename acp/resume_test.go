@@ -59,6 +59,9 @@ func TestRE03_ReplayIsHistory(t *testing.T) {
 		f.peer.update(`"sessionUpdate":"tool_call_update","toolCallId":"rejected","status":"failed"`)
 		f.peer.update(`"sessionUpdate":"usage_update","used":1,"size":2`)
 		f.rec.await(sessions.EventUsage)
+		if before := f.rec.all(); len(before) != 1 {
+			t.Errorf("before the first prompt: %s", f.rec.story())
+		}
 
 		m := f.prompt("c1")
 		f.peer.update(`"sessionUpdate":"agent_message_chunk","messageId":"m-old","content":{"type":"text","text":"OLDEST"}`)

@@ -86,6 +86,27 @@ func TestTextByMessageID(t *testing.T) {
 	}
 }
 
+// A thought between two texts makes two of them; a text without end is cut into items.
+func TestTextItems(t *testing.T) {
+	var whole []string
+	f := &feed{command: "c", ids: map[string]bool{}, emit: func(e sessions.Event) {
+		if e.Final {
+			whole = append(whole, e.Text)
+		}
+	}}
+	say := func(kind sessions.EventKind, text string) { f.chunk(kind, "", block{Type: "text", Text: text}, nil) }
+	say(sessions.EventText, "a")
+	say(sessions.EventReasoning, "hm")
+	say(sessions.EventText, "b")
+	long := strings.Repeat("x", maxItem)
+	say(sessions.EventText, long)
+	say(sessions.EventText, "c")
+	f.finish("unfinished")
+	if len(whole) != 3 || whole[0] != "a" || whole[1] != "b"+long || whole[2] != "c" {
+		t.Errorf("%d items", len(whole))
+	}
+}
+
 // None of what comes with every session, or from an earlier turn, is proof that the agent took the prompt.
 func TestAccepted(t *testing.T) {
 	f := opened(t, Options{}, sessions.OpenParams{})

@@ -110,9 +110,7 @@ func (a *Agent) place(agent, kind, message, tool string) *feed {
 	switch kind {
 	case updateUsage:
 		return f
-	case updateTool: // announced anew, so it is this turn's, also where the id was used before
-		a.past.tools.drop(tool)
-	case updateToolMore:
+	case updateToolMore: // a tool_call announces anew, and is this turn's, also where its id was used before
 		if command, old := a.past.tools.get(tool); old && f.tools[tool] == nil {
 			return a.revive(command.command, tool)
 		}
