@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -56,6 +57,7 @@ type Bridge struct {
 	rec      *recorder
 	wg       sync.WaitGroup
 	ended    chan struct{} // closed when the bridge is about to return
+	hurried  atomic.Bool   // the host cannot acknowledge what is left
 	stopping struct {      // ends what the worker waits for
 		ctx    context.Context
 		cancel context.CancelCauseFunc
@@ -208,6 +210,8 @@ func (b *Bridge) take(f Frame) {
 		b.input(f, &in, func() (string, error) { return in.Command, b.cancel(in) })
 	case InClose:
 		b.wg.Go(func() { b.shutdown(errClosing, true) })
+	case InVoid:
+		b.put(OutInput, InputResult{N: f.N, Kind: f.Kind, State: InputRefused})
 	default:
 		b.put(OutInput, InputResult{N: f.N, Kind: f.Kind, State: InputRefused,
 			Error: sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) does not know input %q", b.o.Version, f.Kind)})

@@ -16,12 +16,13 @@ const Protocol = 1
 // MaxFrame bounds one frame in bytes; an agent's line is at most 64 MiB, and an event carries it at most twice.
 const MaxFrame = 160 << 20
 
-// Frame types. A host sends attach first, then in and ack; a bridge sends hello or refuse first, then got and out.
+// Frame types. A host sends attach first, then in, ack and end; a bridge sends hello or refuse first, then got and out.
 const (
 	typeAttach = "attach"
 	typeHello  = "hello"
 	typeRefuse = "refuse"
 	typeIn     = "in"
+	typeEnd    = "end" // not numbered: end now, although the host can neither record that nor acknowledge what is left
 	typeGot    = "got" // not numbered: input N was received
 	typeOut    = "out"
 	typeAck    = "ack" // out frames up to N are durable
@@ -38,6 +39,7 @@ const (
 	InAnswer Kind = "answer" // sessions.Answer
 	InCancel Kind = "cancel" // CancelInput
 	InClose  Kind = "close"  // CloseInput
+	InVoid   Kind = "void"   // the number of an input that is not to be given to the agent
 )
 
 // Outputs.

@@ -66,6 +66,10 @@ func (l *Link) Send(n uint64, kind Kind, body any) error { return l.write(typeIn
 // Ack says that the frames up to n are durable.
 func (l *Link) Ack(n uint64) error { return l.write(typeAck, n, "", nil) }
 
+// End tells the bridge to stop its agent and itself, and to leave in its spill file what was not acknowledged. It is for
+// a host whose journal takes nothing; the ordinary way is an input InClose.
+func (l *Link) End() error { return l.write(typeEnd, 0, "", CloseInput{Reason: "closed"}) }
+
 func (l *Link) write(typ string, n uint64, kind Kind, body any) error {
 	line, err := frameOf(typ, n, kind, body)
 	if err != nil {

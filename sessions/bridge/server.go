@@ -80,6 +80,10 @@ func (b *Bridge) serve(c *hostConn) {
 		switch f.Type {
 		case typeAck:
 			b.spool.ack(f.N)
+		case typeEnd:
+			b.hurried.Store(true)
+			b.stopping.cancel(errClosing)
+			b.wg.Go(func() { b.shutdown(errClosing, true) })
 		case typeIn:
 			failpoint.Hit("bridge.input.read")
 			if b.receive(c, f) {
@@ -110,7 +114,7 @@ func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
 	first, last := b.spool.bounds()
 	hello := Hello{Protocol: Protocol, Version: b.o.Version, Generation: b.generation, Epoch: b.epoch, LastIn: b.lastIn,
 		FirstOut: first, LastOut: last, Containment: string(b.o.Inside.Rung),
-		Inputs: []Kind{InOpen, InProbe, InPrompt, InAnswer, InCancel, InClose}}
+		Inputs: []Kind{InOpen, InProbe, InPrompt, InAnswer, InCancel, InClose, InVoid}}
 	line, err := frameOf(typeHello, 0, "", hello)
 	if err != nil {
 		return sessions.AsError(err)

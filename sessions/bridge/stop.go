@@ -102,7 +102,11 @@ func (b *Bridge) cancelRunning(asked bool) {
 
 // handOver waits until the host has everything; without a host it goes into the spill file.
 func (b *Bridge) handOver() {
-	end := time.Now().Add(lastAck)
+	patience := lastAck
+	if b.hurried.Load() {
+		patience = lastAckGone
+	}
+	end := time.Now().Add(patience)
 	for time.Now().Before(end) {
 		b.mu.Lock()
 		attached := b.conn != nil

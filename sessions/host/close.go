@@ -46,8 +46,8 @@ func (h *Host) Close(ctx context.Context, who sessions.Caller, a sessions.CloseA
 		return tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "close", Scope: s.ID, Meaning: mean, State: "done"})
 	})
 	if err != nil {
-		if code := sessions.CodeOf(err); code == sessions.CodeStorageFull || code == sessions.CodeStorageFailed {
-			return h.closeUnwritten(ctx, who, a, err)
+		if trouble(err) {
+			return h.closeUnwritten(ctx, who, a, wait, err)
 		}
 		return sessions.CloseResult{}, err
 	}
@@ -72,31 +72,38 @@ func (h *Host) Close(ctx context.Context, who sessions.Caller, a sessions.CloseA
 	return res, err
 }
 
-// closeIn writes the intent to stop. What is queued is cancelled; a session that has ended is left alone.
+// closeIn writes the intent to stop. A session that has ended is left alone.
 func (h *Host) closeIn(tx *journal.Tx, c *changes, s journal.Session) error {
-	switch s.State {
-	case sessions.SessionStarting, sessions.SessionIdle, sessions.SessionRunning:
-	default:
-		return nil
-	}
-	queued, err := tx.QueuedCommands(s.ID)
-	if err != nil {
-		return err
-	}
-	for _, q := range queued {
-		if err := h.cancelCommand(tx, c, s, q, "closed"); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.MoveSession(s.ID, sessions.SessionClose); err != nil {
+	moved, err := h.closing(tx, c, s)
+	if err != nil || !moved {
 		return err
 	}
 	if _, err := tx.AppendInput(s.Generation, string(bridge.InClose), s.ID, bridge.CloseInput{Reason: "closed"}); err != nil {
 		return err
 	}
-	c.touch(s.ID, true)
 	c.kick = append(c.kick, s.ID)
 	return nil
+}
+
+// closing moves a live session towards its end and cancels what it has queued.
+func (h *Host) closing(tx *journal.Tx, c *changes, s journal.Session) (moved bool, err error) {
+	switch s.State {
+	case sessions.SessionStarting, sessions.SessionIdle, sessions.SessionRunning:
+	default:
+		return false, nil
+	}
+	queued, err := tx.QueuedCommands(s.ID)
+	if err != nil {
+		return false, err
+	}
+	for _, q := range queued {
+		if err := h.cancelCommand(tx, c, s, q, "closed"); err != nil {
+			return false, err
+		}
+	}
+	c.touch(s.ID, true)
+	_, err = tx.MoveSession(s.ID, sessions.SessionClose)
+	return true, err
 }
 
 // closed waits for the end of the last generation and gives its verdict.
@@ -116,19 +123,55 @@ func (h *Host) closed(ctx context.Context, who sessions.Caller, id string, wait 
 	return res, err
 }
 
-// closeUnwritten stops a session whose close could not be journalled.
-func (h *Host) closeUnwritten(ctx context.Context, who sessions.Caller, a sessions.CloseArgs, cause error) (sessions.CloseResult, error) {
-	v, err := h.view(ctx, who.Principal, a.SessionID)
-	if err != nil {
-		return sessions.CloseResult{}, cause
-	}
+// closeUnwritten stops a session whose close could not be journalled, because of cause. The journal gets the close, and
+// what the agent said last, when it takes changes again.
+func (h *Host) closeUnwritten(ctx context.Context, who sessions.Caller, a sessions.CloseArgs, wait time.Duration, cause error) (sessions.CloseResult, error) {
 	h.mu.Lock()
 	t := h.tenders[a.SessionID]
+	owned := t != nil && (who.Principal == "" || t.owner == who.Principal)
 	h.mu.Unlock()
-	if t == nil || t.process() == nil {
-		return sessions.CloseResult{}, cause
+	var v sessions.Session
+	var g journal.Generation
+	err := h.j.View(ctx, func(tx *journal.Tx) error {
+		s, err := tx.GetSession(who.Principal, a.SessionID)
+		if err != nil {
+			return err
+		}
+		if err := guard(s, a.Guard); err != nil {
+			return err
+		}
+		if v, err = viewOf(tx, s); err != nil {
+			return err
+		}
+		g, _, err = tx.LastGeneration(s.ID)
+		return err
+	})
+	switch {
+	case trouble(err) && owned && a.Guard == (sessions.Guard{}): // nothing can be read, and it is stopped all the same
+		v = sessions.Session{SessionID: a.SessionID, Principal: who.Principal, Requests: []sessions.Request{}, Queued: []sessions.Command{}}
+	case err != nil:
+		return sessions.CloseResult{}, err
 	}
-	verdict := t.process().Stop(ctx)
-	return sessions.CloseResult{Session: v, Stopped: string(verdict.State),
-		Proof: proofOf(verdict) + "; the journal could not be written (" + cause.Error() + ")"}, nil
+	res := sessions.CloseResult{Session: v, Stopped: g.Verdict, Proof: g.Proof}
+	switch {
+	case t == nil && g.EndedAt.IsZero():
+		return sessions.CloseResult{}, cause
+	case t == nil: // it ended before
+	case t.stop(ctx, wait):
+		h.mu.Lock()
+		verdict := t.verdict
+		h.mu.Unlock()
+		res.Stopped, res.Proof = string(verdict.State), proofOf(verdict)
+	default:
+		res.Stopped, res.Proof = string(sandbox.Unconfirmed), "the session is still being stopped; call session_close again"
+	}
+	if t != nil {
+		res.Session.State, res.Session.NeedsInput = sessions.SessionClosing, false
+		res.Session.Recovery = "It is stopped without the journal's knowing, which gets to know it when it takes changes again: " + sessions.AsError(cause).Action + "."
+		res.Proof += "; not journalled yet: " + sessions.AsError(cause).Message
+	}
+	if a.Delete {
+		return res, sessions.AsError(cause).With("stopped", res.Stopped).With("proof", res.Proof)
+	}
+	return res, nil
 }

@@ -118,15 +118,18 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 		return created{}, false, sessions.Errorf(sessions.CodeLimitExceeded, "%d sessions are live, the limit is %d", h.Live(), h.o.MaxSessions).
 			Do("close one that is no longer needed")
 	}
+	mine := id.generation
 	h.mu.Lock()
-	h.launches[id.generation] = l
+	h.launches[mine] = l
 	h.mu.Unlock()
 	fresh := true
 	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		if again, found, err := reservedIn(tx, who, a, mean); err != nil || found {
-			id, fresh = again, false
+			fresh = again.generation == mine // a first run of this very update was recorded
+			id = again
 			return err
 		}
+		fresh = true
 		if fenced, err := tx.HasFence(who.Principal, "session", "", a.SessionID); err != nil {
 			return err
 		} else if fenced {
@@ -161,7 +164,7 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 	})
 	if err != nil || !fresh {
 		h.mu.Lock()
-		delete(h.launches, id.generation)
+		delete(h.launches, mine)
 		h.mu.Unlock()
 	}
 	return id, fresh && err == nil, err

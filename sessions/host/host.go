@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -39,6 +40,7 @@ type Options struct {
 type Host struct {
 	o     Options
 	j     *journal.Journal
+	disk  *storage
 	epoch int64
 	hub   *hub
 	can   sandbox.Capability
@@ -55,7 +57,8 @@ type Host struct {
 	tenders   map[string]*tender // by session
 	launches  map[string]launch  // by generation: what may not be journalled, until the bridge has it
 	probes    map[string]probed  // by runner
-	busySince time.Time          // the last moment with a live session or a call
+	doubts    map[doubt]struct{}
+	busySince time.Time // the last moment with a live session or a call
 }
 
 var _ sessions.API = (*Host)(nil)
@@ -66,7 +69,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 100
 	}
-	h := &Host{o: o, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, busySince: time.Now()}
+	h := &Host{o: o, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, doubts: map[doubt]struct{}{}, busySince: time.Now()}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx)) // the host's own life, not the starter's
 	h.can = sandbox.Probe(ctx)
 	if o.Rung != "" {
@@ -83,16 +86,13 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		return nil, err
 	}
 	h.j = j
-	if err := j.Update(ctx, func(tx *journal.Tx) error {
-		was, err := tx.Cursor(epochName)
-		if err != nil {
-			return err
-		}
-		h.epoch = was + 1
-		return tx.SetCursor(epochName, h.epoch)
-	}); err != nil {
+	if h.disk, err = newStorage(j, o.Log, h.mended); err != nil {
 		h.end()
-		j.Close()
+		return nil, errors.Join(err, j.Close())
+	}
+	h.spawn(func() { h.disk.run(h.life) })
+	if err := h.countEpoch(ctx); err != nil {
+		h.Stop()
 		return nil, err
 	}
 	if err := h.recover(ctx); err != nil {
@@ -108,6 +108,26 @@ func (h *Host) config() (*config.Config, error) { return config.Load(h.o.Places.
 
 // epochName is the consumer whose cursor counts the hosts of this journal; a bridge fences an older one.
 const epochName = "host/epoch"
+
+// countEpoch makes this host the next of its journal. On a disk that takes no changes it is so in memory until one is
+// taken: what reads still reads, and sessions can be stopped.
+func (h *Host) countEpoch(ctx context.Context) error {
+	if err := h.j.View(ctx, func(tx *journal.Tx) error {
+		was, err := tx.Cursor(epochName)
+		h.epoch = was + 1
+		return err
+	}); err != nil {
+		return err
+	}
+	err := h.update(ctx, h.keepEpoch)
+	if trouble(err) {
+		h.o.Log.Error().Err(err).Msg("the host starts with a journal that takes no changes")
+		return nil
+	}
+	return err
+}
+
+func (h *Host) keepEpoch(tx *journal.Tx, _ *changes) error { return tx.SetCursor(epochName, h.epoch) }
 
 // masks are Baton's own directories, which no agent may see.
 func (h *Host) masks() []string { return h.o.Places.Private() }
@@ -142,8 +162,23 @@ func (h *Host) spawn(f func()) bool {
 	return true
 }
 
-// update runs fn as one transaction and then wakes the waiters of the sessions it touched.
+// update runs fn as one transaction and then wakes the waiters of the sessions it touched. After a fault of the disk that
+// is over at once fn runs again, although the first run may have been recorded: every fn finds that and leaves it so.
 func (h *Host) update(ctx context.Context, fn func(tx *journal.Tx, c *changes) error) error {
+	err := h.commit(ctx, fn)
+	if !trouble(err) || h.disk.mend(ctx, h.life, err) != nil {
+		return err
+	}
+	if again := h.commit(ctx, fn); !trouble(again) {
+		return again
+	}
+	return err // the first says more: whether something may be recorded
+}
+
+func (h *Host) commit(ctx context.Context, fn func(tx *journal.Tx, c *changes) error) error {
+	if err := h.disk.present(); err != nil {
+		return err
+	}
 	c := &changes{}
 	failpoint.Hit("host.commit.before")
 	err := h.j.Update(ctx, func(tx *journal.Tx) error {
@@ -161,6 +196,31 @@ func (h *Host) update(ctx context.Context, fn func(tx *journal.Tx, c *changes) e
 		h.kick(id)
 	}
 	return nil
+}
+
+// mended goes on where a journal that took no changes left things: what it recorded without saying so has no tender yet,
+// and inputs may be there that nobody was told of.
+func (h *Host) mended() {
+	if err := h.commit(h.life, h.keepEpoch); err != nil {
+		h.o.Log.Warn().Err(err).Msg("the host's epoch could not be counted")
+	}
+	if err := h.settleDoubts(); err != nil {
+		h.o.Log.Warn().Err(err).Msg("commands in doubt could not be settled")
+	}
+	var live []journal.Generation
+	if err := h.j.View(h.life, func(tx *journal.Tx) (err error) {
+		live, err = tx.LiveGenerations()
+		return err
+	}); err != nil {
+		h.o.Log.Warn().Err(err).Msg("live sessions could not be looked at")
+	}
+	for _, g := range live {
+		if len(g.Record) == 0 {
+			h.tend(g.Session, g.ID, nil, 0)
+		}
+		h.kick(g.Session)
+	}
+	h.hub.wakeAll()
 }
 
 // changes is what a transaction did, for those who are told after its commit.

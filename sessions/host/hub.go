@@ -61,6 +61,20 @@ func (h *hub) notify(session string, notable bool) {
 	}
 }
 
+// wakeAll has everybody look again.
+func (h *hub) wakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, waiters := range h.sessions {
+		for w := range waiters {
+			w.wake(true)
+		}
+	}
+	for w := range h.any {
+		w.wake(true)
+	}
+}
+
 func (w *waiter) wake(notable bool) {
 	if !notable && !w.every {
 		return

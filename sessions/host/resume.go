@@ -233,7 +233,14 @@ func (r *resumption) apply(tx *journal.Tx, c *changes) error {
 	if err != nil {
 		return err
 	}
-	if _, found, err := replay(tx, r.who, r.a.Key, "resume", r.mean); err != nil || found {
+	if op, found, err := replay(tx, r.who, r.a.Key, "resume", r.mean); err != nil {
+		return err
+	} else if found {
+		var was resumed
+		if len(op.Result) > 0 {
+			err = json.Unmarshal(op.Result, &was)
+		}
+		r.started = was.Generation == r.generation // a first run of this very update was recorded
 		return err
 	}
 	r.unknown = nil

@@ -41,6 +41,7 @@ func (h *Host) Send(ctx context.Context, who sessions.Caller, a sessions.SendArg
 		return h.submitNew(tx, c, who, a, mean)
 	})
 	if err != nil {
+		h.doubted(a.SessionID, a.CommandID, err)
 		return sessions.SendResult{}, err
 	}
 	return h.sent(ctx, who, a.SessionID, a.CommandID, wait, max)

@@ -45,7 +45,17 @@ type tender struct {
 	done       chan struct{}
 
 	// Guarded by the host's lock.
-	launched bool // the bridge has its launch
+	launched bool            // the bridge has its launch
+	closing  bool            // a close was asked for that the journal did not take
+	verdict  sandbox.Verdict // once proven is closed
+
+	owner string // whose session it is, "" when that could not be read
+
+	proven   chan struct{}   // closed when the end of the processes is proven, or that it cannot be
+	held     []bridge.Frame  // frames in hand that are not durable, in order
+	recovery <-chan struct{} // closed when the journal takes changes again, while it did not
+	ending   bool            // the bridge was told to end without the journal's knowing
+	meant    bool            // the journal knows of that after all
 
 	proc     *sandbox.Process
 	record   sandbox.Record
@@ -62,11 +72,15 @@ type tender struct {
 // tend starts a tender. proc is nil when the bridge is yet to be launched.
 func (h *Host) tend(session, generation string, proc *sandbox.Process, lastOut uint64) {
 	t := &tender{h: h, session: session, generation: generation, proc: proc, lastOut: lastOut, fresh: proc == nil,
-		kicked: make(chan struct{}, 1), done: make(chan struct{})}
+		kicked: make(chan struct{}, 1), done: make(chan struct{}), proven: make(chan struct{})}
 	if proc != nil {
 		t.record = proc.Record()
 	}
 	h.mu.Lock()
+	if was := h.tenders[session]; was != nil && was.generation == generation {
+		h.mu.Unlock()
+		return // a journal that came back and the call that waited for it start the same
+	}
 	h.tenders[session] = t
 	h.mu.Unlock()
 	if !h.spawn(t.run) {
@@ -87,6 +101,7 @@ func (h *Host) forget(t *tender) {
 
 func (t *tender) run() {
 	defer t.h.forget(t)
+	t.learnOwner()
 	if t.proc == nil {
 		err := t.awaitLaunch()
 		if err == nil {
@@ -118,7 +133,7 @@ func (t *tender) run() {
 		if t.cause == nil && time.Since(alone) > muteAfter {
 			t.cause = errMute.With("last_error", err.Error())
 		}
-		if t.cause != nil {
+		if t.cause != nil || (t.asked() && !t.ending) {
 			t.proc.Stop(t.h.life)
 		}
 		select {
@@ -149,7 +164,7 @@ func (t *tender) awaitLaunch() error {
 		}); err != nil {
 			return err
 		}
-		if !wanted {
+		if !wanted || t.asked() {
 			return errUnsent
 		}
 		select {
@@ -323,6 +338,7 @@ func (t *tender) serve(link *bridge.Link) error {
 		close(quit)
 		<-reading
 	}()
+	t.held = nil // the bridge gives again what is not durable
 	if err := t.give(link); err != nil {
 		return err
 	}
@@ -334,6 +350,7 @@ func (t *tender) serve(link *bridge.Link) error {
 			limit.Reset(time.Until(by))
 			overdue = limit.C
 		}
+		in, again, gone := t.sources(frames)
 		select {
 		case <-t.h.life.Done():
 			return context.Cause(t.h.life)
@@ -344,10 +361,22 @@ func (t *tender) serve(link *bridge.Link) error {
 			}
 			return t.cause
 		case <-t.kicked:
+			if err := t.endUnwritten(link); err != nil {
+				return err
+			}
 			if err := t.give(link); err != nil {
 				return err
 			}
-		case f, ok := <-frames:
+		case <-again:
+			if err := t.keep(link); err != nil {
+				return err
+			}
+		case <-gone:
+			for f := range frames { // what it said last is still on its way
+				t.hold(f)
+			}
+			return errGone
+		case f, ok := <-in:
 			if !ok {
 				<-reading
 				return readErr
@@ -356,43 +385,34 @@ func (t *tender) serve(link *bridge.Link) error {
 				t.launchBy = time.Time{}
 				t.hasLaunch() // whatever a bridge says, it says after that
 			}
-			batch := t.gather(f, frames)
-			if len(batch) == 0 {
+			waits := len(t.held) > 0
+			t.gather(f, in)
+			if len(t.held) == 0 || waits {
 				continue
 			}
 			failpoint.Hit("host.frames.before")
-			if err := t.take(batch); err != nil {
+			if err := t.keep(link); err != nil {
 				return err
 			}
-			failpoint.Hit("host.frames.durable")
-			if err := link.Ack(t.lastOut); err != nil {
-				return err
-			}
-			failpoint.Hit("host.frames.acked")
 		}
 	}
 }
 
-// gather adds to f what else has come, up to a bound, and leaves out what is not numbered or already durable.
-func (t *tender) gather(f bridge.Frame, frames <-chan bridge.Frame) []bridge.Frame {
-	var batch []bridge.Frame
-	size := 0
-	for {
-		if f.IsOut() && f.N > t.lastOut {
-			batch = append(batch, f)
-			size += len(f.Body)
-		}
-		if len(batch) >= 512 || size > 4<<20 {
-			return batch
+// gather holds f and what else has come, up to a bound.
+func (t *tender) gather(f bridge.Frame, frames <-chan bridge.Frame) {
+	for size := 0; ; {
+		t.hold(f)
+		if size += len(f.Body); len(t.held) >= maxBatch || size > 4<<20 {
+			return
 		}
 		select {
 		case next, ok := <-frames:
 			if !ok {
-				return batch
+				return
 			}
 			f = next
 		default:
-			return batch
+			return
 		}
 	}
 }
@@ -401,11 +421,19 @@ func (t *tender) gather(f bridge.Frame, frames <-chan bridge.Frame) []bridge.Fra
 func (t *tender) take(batch []bridge.Frame) error {
 	ctx := context.WithoutCancel(t.h.life) // frames in hand are journalled even while the host stops
 	a := applier{h: t.h, session: t.session, generation: t.generation}
+	last := batch[len(batch)-1].N
 	err := t.h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		a.reset()
+		g, err := tx.GetGeneration(t.generation)
+		if err != nil {
+			return err
+		}
 		for _, f := range batch {
+			if f.N <= uint64(g.LastFrame) {
+				continue // an earlier commit held it, although it seemed to fail
+			}
 			if err := a.apply(tx, c, f); err != nil {
-				if code := sessions.CodeOf(err); code == sessions.CodeStorageFull || code == sessions.CodeStorageFailed {
+				if trouble(err) {
 					return err
 				}
 				// One frame that cannot be understood must not hold up those behind it for ever.
@@ -416,13 +444,13 @@ func (t *tender) take(batch []bridge.Frame) error {
 		if err := a.flush(tx, c); err != nil {
 			return err
 		}
-		_, err := tx.SetFrame(t.generation, int64(batch[len(batch)-1].N))
+		_, err = tx.SetFrame(t.generation, int64(last))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	t.lastOut = batch[len(batch)-1].N
+	t.lastOut = last
 	t.farewell = t.farewell || a.stopped
 	if a.failed != nil {
 		t.cause = nil // the journal holds why already
@@ -436,11 +464,20 @@ func (t *tender) give(link *bridge.Link) error {
 	if err := t.h.j.View(t.h.life, func(tx *journal.Tx) (err error) {
 		inputs, err = tx.InputsAfter(t.generation, int64(t.sentIn))
 		return err
-	}); err != nil {
+	}); trouble(err) {
+		return nil // they are given when the journal is back
+	} else if err != nil {
 		return err
 	}
 	for _, in := range inputs {
 		var body any = in.Payload
+		kind := bridge.Kind(in.Kind)
+		switch {
+		case t.h.inDoubt(t.session, in.Ref):
+			return nil
+		case in.State == journal.InputRefused:
+			kind, body = bridge.InVoid, nil
+		}
 		if bridge.Kind(in.Kind) == bridge.InOpen {
 			l := t.launch()
 			if l == nil { // an earlier host ended between registration and launch, and took the environment with it
@@ -454,7 +491,7 @@ func (t *tender) give(link *bridge.Link) error {
 			t.closeBy = time.Now().Add(closeLimit)
 		}
 		failpoint.Hit("host.input.before")
-		if err := link.Send(t.sentIn, bridge.Kind(in.Kind), body); err != nil {
+		if err := link.Send(t.sentIn, kind, body); err != nil {
 			return err
 		}
 		failpoint.Hit("host.input.after")
@@ -494,35 +531,25 @@ func (t *tender) over() {
 		cancel()
 	}
 	failpoint.Hit("host.end.proven")
+	h.mu.Lock()
+	t.verdict = verdict
+	h.mu.Unlock()
+	close(t.proven)
 	h.finish(t, verdict)
 }
 
-// finish journals what a bridge that is gone left in its spill file, then the end of its generation.
+// finish journals what a bridge that is gone left, then the end of its generation.
 func (h *Host) finish(t *tender, verdict sandbox.Verdict) {
-	spill := h.o.Places.Spill(t.generation)
-	var batch []bridge.Frame
-	err := bridge.ReadSpill(spill, func(f bridge.Frame) error {
-		if f.IsOut() && f.N > t.lastOut {
-			batch = append(batch, f)
+	whole := false
+	for attempt := 1; ; attempt++ {
+		recovery := h.disk.recovery()
+		var err error
+		if whole, err = t.takeRest(); err == nil {
+			failpoint.Hit("host.end.before")
+			end := ending{h: h, session: t.session, generation: t.generation, verdict: verdict, cause: t.cause, farewell: t.farewell,
+				neverSent: func(n uint64) bool { return (t.fresh || t.greeted) && n > t.sentIn }}
+			err = h.update(context.WithoutCancel(h.life), end.apply)
 		}
-		if len(batch) >= 512 {
-			err := t.take(batch)
-			batch = batch[:0]
-			return err
-		}
-		return nil
-	})
-	if err == nil && len(batch) > 0 {
-		err = t.take(batch)
-	}
-	if err != nil {
-		h.o.Log.Error().Err(err).Str("session", t.session).Msg("spill file could not be journalled")
-	}
-	end := ending{h: h, session: t.session, generation: t.generation, verdict: verdict, cause: t.cause, farewell: t.farewell,
-		neverSent: func(n uint64) bool { return (t.fresh || t.greeted) && n > t.sentIn }}
-	for attempt := 0; ; attempt++ {
-		failpoint.Hit("host.end.before")
-		err := h.update(context.WithoutCancel(h.life), end.apply)
 		if err == nil {
 			break
 		}
@@ -530,12 +557,13 @@ func (h *Host) finish(t *tender, verdict sandbox.Verdict) {
 		select { // the journal may come back; the process is gone either way
 		case <-h.life.Done():
 			return // the next host settles it
-		case <-time.After(min(time.Duration(attempt+1)*200*time.Millisecond, 5*time.Second)):
+		case <-recovery:
+		case <-time.After(min(time.Duration(attempt)*200*time.Millisecond, 5*time.Second)):
 		}
 	}
 	h.removeQuietly(h.o.Places.BridgeSocket(t.generation))
-	if err == nil {
-		h.removeQuietly(spill)
+	if whole {
+		h.removeQuietly(h.o.Places.Spill(t.generation))
 	}
 	if fi, err := os.Stat(h.o.Places.BridgeLog(t.generation)); err == nil && fi.Size() == 0 {
 		h.removeQuietly(h.o.Places.BridgeLog(t.generation))

@@ -1,0 +1,155 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/batonmcp/baton/internal/failpoint"
+	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// maxBatch bounds the frames of one transaction.
+const maxBatch = 512
+
+// errGone: the bridge is gone and everything it said is in hand.
+var errGone = errors.New("the bridge is gone")
+
+// hold keeps a frame until the journal takes it, unless it is not numbered or durable already.
+func (t *tender) hold(f bridge.Frame) {
+	if f.IsOut() && f.N > t.lastOut {
+		t.held = append(t.held, f)
+	}
+}
+
+// sources is where serve looks. While the journal takes nothing no frame is read, so that the bridge keeps them, and its
+// agent waits; only of a bridge that was told to end without the journal everything is read, since that is its last.
+func (t *tender) sources(frames <-chan bridge.Frame) (in <-chan bridge.Frame, again, gone <-chan struct{}) {
+	if len(t.held) == 0 {
+		return frames, nil, nil
+	}
+	if t.ending {
+		in = frames
+	}
+	return in, t.recovery, t.proc.Done()
+}
+
+// keep makes what is held durable and tells the bridge. A journal in trouble is no error: it is waited for.
+func (t *tender) keep(link *bridge.Link) error {
+	t.recovery = t.h.disk.recovery()
+	err := t.takeHeld()
+	switch {
+	case trouble(err):
+		t.h.o.Log.Warn().Err(err).Str("session", t.session).Msg("frames wait for the journal")
+		return nil
+	case err != nil:
+		return err
+	}
+	failpoint.Hit("host.frames.durable")
+	if err := link.Ack(t.lastOut); err != nil {
+		return err
+	}
+	failpoint.Hit("host.frames.acked")
+	return nil
+}
+
+func (t *tender) takeHeld() error {
+	if t.asked() && !t.meant {
+		if err := t.h.update(context.WithoutCancel(t.h.life), t.mean); err != nil {
+			return err
+		}
+		t.meant = true
+	}
+	for len(t.held) > 0 {
+		n := min(len(t.held), maxBatch)
+		if err := t.take(t.held[:n]); err != nil {
+			return err
+		}
+		t.held = t.held[n:]
+	}
+	t.held = nil
+	return nil
+}
+
+// takeRest journals what is held and what the bridge left in its spill file. whole is false when something of that
+// cannot be used; an error says that the journal takes nothing now.
+func (t *tender) takeRest() (whole bool, err error) {
+	if err = t.takeHeld(); err == nil {
+		err = bridge.ReadSpill(t.h.o.Places.Spill(t.generation), func(f bridge.Frame) error {
+			if t.hold(f); len(t.held) < maxBatch {
+				return nil
+			}
+			return t.takeHeld()
+		})
+	}
+	if err == nil {
+		err = t.takeHeld()
+	}
+	if err == nil || trouble(err) {
+		return err == nil, err
+	}
+	t.h.o.Log.Error().Err(err).Str("session", t.session).Msg("what the bridge left could not be journalled whole")
+	t.held = nil
+	return false, nil
+}
+
+// mean journals a close after the fact.
+func (t *tender) mean(tx *journal.Tx, c *changes) error {
+	s, err := tx.GetSession("", t.session)
+	if err != nil || s.Generation != t.generation {
+		return err
+	}
+	_, err = t.h.closing(tx, c, s)
+	return err
+}
+
+// asked tells whether a close was asked for that the journal did not take.
+func (t *tender) asked() bool {
+	t.h.mu.Lock()
+	defer t.h.mu.Unlock()
+	return t.closing
+}
+
+// endUnwritten tells the bridge to end, once, where that was asked for.
+func (t *tender) endUnwritten(link *bridge.Link) error {
+	if t.ending || !t.asked() {
+		return nil
+	}
+	t.ending, t.closeBy = true, time.Now().Add(closeLimit)
+	return link.End()
+}
+
+// learnOwner keeps whose session it is, for when nothing can be read.
+func (t *tender) learnOwner() {
+	err := t.h.j.View(t.h.life, func(tx *journal.Tx) error {
+		s, err := tx.GetSession("", t.session)
+		if err == nil {
+			t.h.mu.Lock()
+			t.owner = s.Principal
+			t.h.mu.Unlock()
+		}
+		return err
+	})
+	if err != nil {
+		t.h.o.Log.Warn().Err(err).Str("session", t.session).Msg("whose session this is could not be read")
+	}
+}
+
+// stop has the tender end its session without the journal, and waits for the proof.
+func (t *tender) stop(ctx context.Context, wait time.Duration) bool {
+	t.h.mu.Lock()
+	t.closing = true
+	t.h.mu.Unlock()
+	t.h.kick(t.session)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-t.proven:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-t.h.life.Done():
+	}
+	return false
+}
