@@ -3,6 +3,8 @@ package appserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/batonmcp/baton/internal/wire"
@@ -25,7 +27,7 @@ func (a *Agent) call(ctx context.Context, method string, params any, then func(j
 func (a *Agent) callWithin(ctx context.Context, limit time.Duration, method string, params any, then func(json.RawMessage, error)) error {
 	id, err := a.conn.Call(ctx, method, params)
 	if err != nil {
-		return err
+		return writeFailed(ctx, err)
 	}
 	c := &call{method: method, then: then}
 	c.alarm = a.alarms.after(limit, func() {
@@ -35,6 +37,18 @@ func (a *Agent) callWithin(ctx context.Context, limit time.Duration, method stri
 	})
 	a.calls[id] = c
 	return nil
+}
+
+// writeFailed gives a failed write its place in the error table. It still wraps what says whether bytes have left.
+func writeFailed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err // its caller gave up, the link is as it was
+	}
+	kind := sessions.ErrNotWritten
+	if errors.Is(err, sessions.ErrBroken) {
+		kind = sessions.ErrBroken
+	}
+	return fmt.Errorf("%w: %w", kind, sessions.Errorf(sessions.CodeAgentExited, "the link to Codex has ended: %w", err).Do("resume the session"))
 }
 
 // answered takes a response. One that comes after its deadline has no taker any more.

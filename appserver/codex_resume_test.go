@@ -1,7 +1,9 @@
 package appserver
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -212,5 +214,37 @@ func TestCodexProbe(t *testing.T) {
 	p := r.launch()
 	if _, err := p.agent.Open(p.context(), sessions.OpenParams{Cwd: r.work}); sessions.CodeOf(err) != sessions.CodeNotLoggedIn {
 		t.Errorf("signed out: %v", err)
+	}
+}
+
+// TestCodexSchema: the Codex at hand sends nothing that nobody has looked at.
+func TestCodexSchema(t *testing.T) {
+	r := newRig(t)
+	dir := t.TempDir()
+	if out, err := exec.Command(r.binary, "app-server", "generate-json-schema", "--experimental", "--out", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, known := range map[string]func(string) bool{
+		"ServerNotification": func(m string) bool { _, ok := notes()[m]; return ok },
+		"ServerRequest":      func(m string) bool { return slices.Contains(methods(t, "ServerRequest"), m) },
+	} {
+		var schema struct {
+			OneOf []struct {
+				Properties struct {
+					Method struct{ Enum []string }
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(r.read(filepath.Join(dir, name+".json"))), &schema); err != nil {
+			t.Fatal(err)
+		}
+		if len(schema.OneOf) == 0 {
+			t.Errorf("the schema has no %s", name)
+		}
+		for _, b := range schema.OneOf {
+			if method := b.Properties.Method.Enum[0]; !known(method) {
+				t.Errorf("%s %s is new: handle it, or ignore it for a reason", name, method)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,7 @@ func newRig(t *testing.T) *rig {
 	if binary == "" {
 		t.Skip("SKIPPED, NOT TESTED: BATON_TEST_CODEX does not name a native Codex binary")
 	}
-	r := &rig{t: t, binary: binary, provider: responses.Start(t), home: t.TempDir(), work: t.TempDir()}
+	r := &rig{t: t, binary: binary, provider: responses.Start(t), home: tempDir(t), work: tempDir(t)}
 	if err := responses.WriteHome(r.home, r.provider.URL); err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +46,25 @@ func newRig(t *testing.T) *rig {
 	}
 	r.config = r.read(filepath.Join(r.home, "config.toml"))
 	return r
+}
+
+// tempDir is t.TempDir for directories that a killed process's children may still be writing to.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "baton-codex-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for end := time.Now().Add(10 * time.Second); os.RemoveAll(dir) != nil; {
+			if time.Now().After(end) {
+				t.Errorf("%s is still being written to", dir)
+				return
+			}
+			<-time.After(50 * time.Millisecond)
+		}
+	})
+	return dir
 }
 
 func (r *rig) read(path string) string {
@@ -87,7 +107,7 @@ func (r *rig) start() *bare {
 	b := &bare{gone: make(chan struct{}), cmd: exec.Command(r.binary, "app-server")}
 	b.cmd.Dir = r.work
 	// Codex makes its sandbox helpers only in a home that does not lie below TMPDIR.
-	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.t.TempDir(), "TMPDIR=" + r.t.TempDir(), "CODEX_HOME=" + r.home, "LANG=C.UTF-8"}
+	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tempDir(r.t), "TMPDIR=" + tempDir(r.t), "CODEX_HOME=" + r.home, "LANG=C.UTF-8"}
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		r.t.Fatal(err)
@@ -96,7 +116,7 @@ func (r *rig) start() *bare {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	stderr, err := os.Create(filepath.Join(r.t.TempDir(), "stderr"))
+	stderr, err := os.Create(filepath.Join(tempDir(r.t), "stderr"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -126,7 +146,16 @@ func (r *rig) launch() *process {
 	p := &process{rig: r, bare: r.start(), watch: newWatch(r.t)}
 	p.conn = wire.New(p.out, p.in, wire.Options{Generation: "g"})
 	p.agent = New(p.conn, p.watch, Options{})
-	r.t.Cleanup(p.kill)
+	r.t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		_ = p.agent.Close(ctx) // it may be gone
+		select {
+		case <-p.gone:
+		case <-ctx.Done():
+		}
+		p.kill()
+	})
 	return p
 }
 

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //	-- call --      calls on the Agent, a line each: "prompt {...}", "cancel ID", "answer {...}", "close", "open {...}"
 //	-- agent --     lines that Codex sends; "!" before a line keeps it from the schema, "#" makes a comment
 //	-- wait --      time that passes
+//	-- shut --      Codex closes its input
 //	-- eof --       the end of Codex
 //
 // and after each step with what came of it, all of it and nothing else:
@@ -129,12 +130,14 @@ func parseArchive(s string) (header string, sections []section) {
 
 // conversation is an Agent and, in place of Codex, the test.
 type conversation struct {
-	t      *testing.T
-	agent  *Agent
-	toUs   *io.PipeWriter // Codex's output
-	schema *schema
-	fromUs chan struct{} // closed when our side of the input is
-	calls  sync.WaitGroup
+	t     *testing.T
+	agent *Agent
+	toUs  *io.PipeWriter // Codex's output
+	// fromAgent is Codex's input.
+	fromAgent *io.PipeReader
+	schema    *schema
+	fromUs    chan struct{} // closed when our side of the input is
+	calls     sync.WaitGroup
 
 	mu      sync.Mutex
 	client  []string
@@ -154,7 +157,7 @@ func (c *conversation) begin() {
 	c.schema, c.methods, c.fromUs = s, map[string]string{}, make(chan struct{})
 	ourOut, codexIn := io.Pipe()
 	codexOut, toUs := io.Pipe()
-	c.toUs = toUs
+	c.toUs, c.fromAgent = toUs, ourOut
 	go c.read(ourOut)
 	c.agent = New(wire.New(codexOut, codexIn, wire.Options{}), c, Options{})
 }
@@ -271,6 +274,8 @@ func (c *conversation) act(s section) {
 			c.t.Fatal(err)
 		}
 		time.Sleep(d) // the clock of the bubble
+	case "shut":
+		c.fromAgent.Close()
 	case "eof":
 		c.toUs.Close()
 	default:

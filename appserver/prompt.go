@@ -1,6 +1,7 @@
 package appserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -126,6 +127,9 @@ func (a *Agent) mayPrompt(p sessions.Prompt) (sessions.Selection, error) {
 		if err := a.models.check(want.Model, want.Effort, a.sel.settings.Model); err != nil {
 			return want, err
 		}
+	}
+	if m := a.models.find(cmp.Or(p.Model, a.sel.settings.Model)); m != nil && len(p.Images) > 0 && !m.takesImages() {
+		return want, sessions.Errorf(sessions.CodeUnsupported, "model %q takes no images", m.ID).Do("leave images out, or choose another model")
 	}
 	if a.sel.drift != nil && p.Model == "" && p.Effort == "" && p.Mode == "" {
 		return want, sessions.AsError(a.sel.drift).Do("send with model, effort or mode to ask for it again, or resume the session")

@@ -14,7 +14,8 @@ import (
 )
 
 // The schema is Codex's own, of the version that the package speaks of: `codex app-server generate-json-schema
-// --experimental` of 0.171.0, without its prose. What a conversation makes either side say is checked against it, so
+// --experimental` of 0.171.0, without its prose; Results.json holds those of its response schemas that are needed, by
+// method. What a conversation makes either side say is checked against it, so
 // that the tests are not our reading against our own writing.
 const schemaVersion = "0.171.0"
 

@@ -115,14 +115,16 @@ func (a *Agent) place(thread, id string) place {
 		return p
 	}
 	p.thread = a.root
+	if past, ok := a.past.turns[id]; ok { // before any turn whose id is not known yet
+		p.command, p.late, p.cancelled = past.command, true, past.cancelled
+		return p
+	}
 	for _, t := range []*turn{a.turn, a.foreign} {
 		if t != nil && t.phase != ended && (id == "" || t.id == "" || t.id == id) {
 			p.command, p.cancelled = t.command, t.cancel != nil
 			return p
 		}
 	}
-	past, ok := a.past.turns[id]
-	p.command, p.late, p.cancelled = past.command, ok, past.cancelled
 	return p
 }
 

@@ -176,7 +176,7 @@ func (a *Agent) confirm(ctx context.Context, want sessions.Selection) (sessions.
 }
 
 func capability(models catalog, v version, inForce string) sessions.Capabilities {
-	c := sessions.Capabilities{Resume: true, Steer: v.steers(), Images: true, Modes: []string{modeDefault, modePlan}}
+	c := sessions.Capabilities{Resume: true, Steer: v.steers(), Images: true, Modes: v.modes()}
 	if m := models.find(inForce); m != nil {
 		c.Images = m.takesImages()
 	}

@@ -121,6 +121,7 @@ func (a *Agent) turnStarted(raw json.RawMessage) error {
 	}
 	t := a.turn
 	switch {
+	case a.past.has(n.Turn.ID): // told again
 	case t != nil && t.phase == submitted, t != nil && t.phase == running && t.id == n.Turn.ID:
 		t.started = true
 		a.bind(t, n.Turn.ID)

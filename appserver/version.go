@@ -44,3 +44,12 @@ func (v version) atLeast(minor int) bool {
 
 // steers: turn/steer came between 0.77 and 0.111.
 func (v version) steers() bool { return v.atLeast(111) }
+
+// modes are changed with thread/settings/update, which came between 0.125 and 0.144. It is tried in every version; this
+// is for what is told beforehand.
+func (v version) modes() []string {
+	if v.atLeast(144) {
+		return []string{modeDefault, modePlan}
+	}
+	return nil
+}
