@@ -176,7 +176,6 @@ func (a *Agent) clean(t *turn, s sessions.Settlement) {
 		a.cleanCall(t, "thread/backgroundTerminals/clean", threadID{thread})
 	}
 	if a.goal {
-		a.goal = false
 		a.cleanCall(t, "thread/goal/set", map[string]any{"threadId": a.root, "status": "paused"})
 		a.warn(sessions.Event{Command: t.command, Turn: t.id}, "the thread's goal is paused, or it would begin the next turn by itself")
 	}

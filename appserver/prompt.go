@@ -102,6 +102,8 @@ func (a *Agent) prompt(ctx context.Context, p sessions.Prompt, reply func(error)
 func (a *Agent) mayPrompt(p sessions.Prompt) (sessions.Selection, error) {
 	want := a.sel.asked
 	switch {
+	case p.CommandID == "":
+		return want, sessions.Errorf(sessions.CodeInvalidParams, "a command needs an id").Do("name it")
 	case !a.opened:
 		return want, sessions.Errorf(sessions.CodeNotRunning, "the session is not open").Do("wait until it is idle")
 	case a.gone != nil:

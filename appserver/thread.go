@@ -32,6 +32,10 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 	if err := checkNames(p.Selection); err != nil {
 		return opened, err
 	}
+	if len(p.WritableRoots) > 0 && (p.Selection.Sandbox == "" || p.Selection.Sandbox == sessions.SandboxReadOnly) {
+		return opened, sessions.Errorf(sessions.CodeInvalidParams, "writable_roots were given for a sandbox that writes nothing").
+			Do("ask for sandbox %s, or leave writable_roots out", sessions.SandboxWorkspaceWrite)
+	}
 	options, err := parseOptions(p.Options)
 	if err != nil {
 		return opened, err

@@ -66,7 +66,7 @@ func (a *Agent) startAnswered(t *turn, raw json.RawMessage, err error) {
 	}
 	a.bind(t, r.Turn.ID)
 	if t.cancel != nil && !t.started {
-		a.interrupt(t) // before anything else, and again: the first one may have come before there was a turn
+		_ = a.interrupt(t) // before anything else, and again: the first may have come before there was a turn
 	}
 }
 
@@ -84,7 +84,7 @@ func (a *Agent) bind(t *turn, id string) {
 	t.phase = running
 	if t.id != "" && t.id != id { // what started was none of ours, the answer names ours
 		a.warn(sessions.Event{Command: t.command, Turn: id}, "turn %s was begun by Codex itself, command %s runs in turn %s", t.id, t.command, id)
-		a.foreign, t.started = &turn{id: t.id, phase: running, started: true}, false
+		a.foreign, t.started = &turn{id: t.id, phase: running, started: true, told: true}, false
 	}
 	t.id = id
 	a.accept(t)
@@ -127,7 +127,7 @@ func (a *Agent) turnStarted(raw json.RawMessage) error {
 		a.bind(t, n.Turn.ID)
 		a.tellStarted(t)
 		if t.cancel != nil {
-			a.interrupt(t)
+			_ = a.interrupt(t) // a write that fails has ended the link
 		}
 	default:
 		a.foreign = &turn{id: n.Turn.ID, phase: running, started: true}
@@ -157,13 +157,13 @@ func (a *Agent) turnCompleted(raw json.RawMessage) error {
 		return nil
 	}
 	switch t := a.turn; {
-	case t != nil && t.phase == submitted && a.foreign == nil && !a.past.has(n.Turn.ID):
-		a.bind(t, n.Turn.ID) // it was over before its answer came
-		a.turnEnded(t, n.Turn, "")
+	case a.foreign != nil && a.foreign.phase == running && a.foreign.id == n.Turn.ID:
+		a.turnEnded(a.foreign, n.Turn, "")
 	case t != nil && t.phase == running && t.id == n.Turn.ID:
 		a.turnEnded(t, n.Turn, "")
-	case a.foreign != nil && a.foreign.id == n.Turn.ID:
-		a.turnEnded(a.foreign, n.Turn, "")
+	case t != nil && t.phase == submitted && !a.past.has(n.Turn.ID):
+		a.bind(t, n.Turn.ID) // it was over before its answer came
+		a.turnEnded(t, n.Turn, "")
 	default:
 		a.o.Logger.Debug().Str("turn", n.Turn.ID).Msg("end of a turn that is not running")
 	}
