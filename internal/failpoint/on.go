@@ -83,6 +83,9 @@ func read() {
 
 // first tells whether no process has fired this entry before, and notes that this one does.
 func first(name string, k int) bool {
+	if _, err := os.Lstat(filepath.Join(armed.dir, "over")); err == nil {
+		return false // the case is over, and its end is not to be disturbed
+	}
 	f, err := os.OpenFile(filepath.Join(armed.dir, fmt.Sprintf("%s.%d", name, k)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return false

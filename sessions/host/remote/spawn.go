@@ -57,6 +57,7 @@ func (s *starter) start(ctx context.Context) error {
 		sessions.Errorf(sessions.CodeTimeout, "no host answered within %v", DefaultPatience).Do("read its log %s", s.places.HostLog()))
 	defer cancel()
 	began := time.Now()
+	killed := 0
 	for tries := 0; ; tries++ {
 		if s.answers(ctx) {
 			return nil
@@ -74,7 +75,10 @@ func (s *starter) start(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, errLost) {
+		if errors.Is(err, errKilled) {
+			killed++
+		}
+		if !errors.Is(err, errLost) && !(errors.Is(err, errKilled) && killed < maxKilled) {
 			return startError(err)
 		}
 		if err := pause(ctx, tries); err != nil {
@@ -95,8 +99,15 @@ func startError(err error) error {
 	return sessions.Errorf(code, "cannot start the host: %w", err)
 }
 
-// errLost: another process is, or becomes, the host.
-var errLost = errors.New("another process starts the host")
+var (
+	// errLost: another process is, or becomes, the host.
+	errLost = errors.New("another process starts the host")
+	// errKilled: somebody ended the host with SIGKILL while it started, which says nothing about the next one.
+	errKilled = errors.New("signal SIGKILL")
+)
+
+// maxKilled is how many hosts may be killed at their start in one start.
+const maxKilled = 3
 
 // attempt spawns one host and waits until one answers or the spawned one has ended.
 func (s *starter) attempt(ctx context.Context) error {
@@ -120,6 +131,9 @@ func (s *starter) attempt(ctx context.Context) error {
 			return nil
 		case ended && status.Exited() && status.ExitStatus() == 0:
 			return errLost
+		case ended && status.Signaled() && status.Signal() == syscall.SIGKILL:
+			return sessions.Errorf(sessions.CodeInternal, "the host ended at its start (%w): %s", errKilled, tail(log, from)).
+				Do("read its log %s", s.places.HostLog())
 		case ended:
 			return sessions.Errorf(sessions.CodeInternal, "the host ended at its start (%s): %s", describe(status), tail(log, from)).
 				Do("read its log %s", s.places.HostLog())
