@@ -35,6 +35,8 @@ type Options struct {
 	Reaper     *sandbox.Reaper
 	Log        zerolog.Logger
 	SpoolBytes int // 0: 8 MiB
+
+	maxFrame int // 0: MaxFrame
 }
 
 // firstHost is how long a bridge waits for its first host, and lastAck how long it lets the host take its last frames.
@@ -98,6 +100,9 @@ func Run(o Options) error {
 	if o.SpoolBytes == 0 {
 		o.SpoolBytes = 8 << 20
 	}
+	if o.maxFrame == 0 {
+		o.maxFrame = MaxFrame
+	}
 	b := &Bridge{o: o, spool: newSpool(o.SpoolBytes), ended: make(chan struct{}), turns: map[string]*turn{}, grace: firstHost}
 	b.changed = sync.NewCond(&b.mu)
 	b.stopping.ctx, b.stopping.cancel = context.WithCancelCause(context.Background())
@@ -110,12 +115,12 @@ func Run(o Options) error {
 	b.wg.Go(b.work)
 	<-b.ended
 	b.o.Listener.Close()
-	b.spool.close()
 	b.mu.Lock()
 	b.sealed, b.closed = true, true
 	b.orphan.stop()
 	b.changed.Broadcast()
 	b.mu.Unlock()
+	b.spool.close()
 	b.wg.Wait()
 	return nil
 }
@@ -125,7 +130,10 @@ func (b *Bridge) put(kind Kind, body any) {
 	var failed error
 	b.spool.put(func(n uint64) []byte {
 		line, err := frameOf(typeOut, n, kind, body)
-		if err != nil { // something an agent sent cannot be encoded: say so in its place
+		if err == nil && len(line) > b.o.maxFrame { // no host could ever read it, nor anything behind it
+			err = fmt.Errorf("%w: %d bytes of %s, the limit is %d", errFrameTooLong, len(line), kind, b.o.maxFrame)
+		}
+		if err != nil { // something an agent sent cannot be told: say so in its place
 			failed = err
 			line, _ = frameOf(typeOut, n, OutEvent, sessions.Event{Kind: sessions.EventError, At: time.Now().UTC(), Code: sessions.CodeInternal, Text: err.Error()})
 		}

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ const (
 	typeRefuse = "refuse"
 	typeIn     = "in"
 	typeEnd    = "end" // not numbered: end now, although the host can neither record that nor acknowledge what is left
-	typeGot    = "got" // not numbered: input N was received
+	typeGot    = "got" // not numbered: the inputs up to N were received
 	typeOut    = "out"
 	typeAck    = "ack" // out frames up to N are durable
 )
@@ -154,21 +155,31 @@ type Stopped struct {
 }
 
 func frameOf(typ string, n uint64, kind Kind, body any) ([]byte, error) {
-	raw, err := json.Marshal(body)
+	raw, err := encode(body)
+	if err == nil {
+		raw, err = encode(Frame{Type: typ, N: n, Kind: kind, Body: raw})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", typ, kind, err)
 	}
-	line, err := json.Marshal(Frame{Type: typ, N: n, Kind: kind, Body: raw})
-	if err != nil {
-		return nil, fmt.Errorf("encode %s %s: %w", typ, kind, err)
-	}
-	return append(line, '\n'), nil
+	return raw, nil
 }
 
-var errFrameTooLong = fmt.Errorf("frame over %d bytes", MaxFrame)
+// encode makes one line. < and & stay as they are: escaped they are six bytes, and what agents write is full of them.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+var errFrameTooLong = errors.New("a frame is too long")
 
 // readFrame reads one line. An unreadable line ends the connection: both ends are ours.
-func readFrame(r *bufio.Reader) (Frame, error) {
+func readFrame(r *bufio.Reader) (Frame, error) { return readFrameUpTo(r, MaxFrame) }
+
+func readFrameUpTo(r *bufio.Reader, limit int) (Frame, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
@@ -182,8 +193,8 @@ func readFrame(r *bufio.Reader) (Frame, error) {
 			}
 			return Frame{}, err
 		}
-		if len(line) > MaxFrame {
-			return Frame{}, errFrameTooLong
+		if len(line) > limit {
+			return Frame{}, fmt.Errorf("%w: over %d bytes", errFrameTooLong, limit)
 		}
 	}
 	var f Frame

@@ -11,6 +11,9 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
+// writeLimit is how long one write to a bridge may take. Its reader waits for nobody, so that one which takes longer hangs.
+const writeLimit = 30 * time.Second
+
 // Link is the host's side of one connection to a bridge. Recv belongs to one goroutine, Send and Ack to another.
 type Link struct {
 	conn  net.Conn
@@ -77,6 +80,9 @@ func (l *Link) write(typ string, n uint64, kind Kind, body any) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+		return err
+	}
 	_, err = l.conn.Write(line)
 	return err
 }

@@ -86,9 +86,7 @@ func (b *Bridge) open(s Spec) {
 		return
 	}
 	p.agent = adapter.New(p.conn, b, s, &b.o.Log)
-	b.mu.Lock()
-	b.agent = p
-	b.mu.Unlock()
+	b.own(p)
 	b.wg.Go(func() { b.watch(p) })
 	handshake := time.Duration(s.HandshakeSeconds) * time.Second
 	ctx, cancel := context.WithTimeout(b.stopping.ctx, handshake)
@@ -109,6 +107,14 @@ func (b *Bridge) open(s Spec) {
 	failpoint.Hit("bridge.opened")
 }
 
+// own makes p the agent that the bridge ends with itself.
+func (b *Bridge) own(p *agentProcess) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.agent = p
+	b.changed.Broadcast()
+}
+
 // probe asks an agent about itself, without a session, and ends the bridge.
 func (b *Bridge) probe(s Spec) {
 	adapter, ok := b.o.Adapters[s.Protocol]
@@ -121,9 +127,7 @@ func (b *Bridge) probe(s Spec) {
 		b.fail(sessions.AsError(err))
 		return
 	}
-	b.mu.Lock()
-	b.agent = p
-	b.mu.Unlock()
+	b.own(p)
 	limit := time.Duration(s.HandshakeSeconds) * time.Second
 	ctx, cancel := context.WithTimeout(b.stopping.ctx, limit)
 	defer cancel()
@@ -167,6 +171,9 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 		}
 		return e.Do("run it by hand in a terminal to see what it needs, then create or resume again")
 	default:
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errOrphan) {
+		return sessions.Errorf(sessions.CodeIncomplete, "%s was stopped before its handshake was over: %w", p.name(), cause).Do("resume the session")
 	}
 	if ctx.Err() != nil {
 		return sessions.Errorf(sessions.CodeTimeout, "%s did not finish its handshake within %s (%s)", p.name(), limit, e.Message).

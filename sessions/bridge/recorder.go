@@ -22,7 +22,8 @@ type recorder struct {
 	pending *sessions.Event
 	text    []byte
 	timer   *time.Timer
-	armed   sync.WaitGroup // the timer's function, while it is due
+	closed  bool           // nothing waits for a window any more
+	armed   sync.WaitGroup // the timers' functions, while they are due
 }
 
 func newRecorder(out func(sessions.Event)) *recorder { return &recorder{out: out} }
@@ -39,21 +40,21 @@ func (r *recorder) Emit(e sessions.Event) {
 		r.out(e)
 		return
 	}
-	if p := r.pending; p != nil && (p.Kind != e.Kind || p.Item != e.Item || p.Command != e.Command || p.Agent != e.Agent || p.Late != e.Late) {
+	if p := r.pending; p != nil && (p.Kind != e.Kind || p.Item != e.Item || p.Command != e.Command || p.Turn != e.Turn || p.Agent != e.Agent || p.Late != e.Late) {
 		r.flushLocked()
 	}
 	if r.pending == nil {
 		r.pending = &e
-		r.armed.Add(1)
-		r.timer = time.AfterFunc(flushAfter, func() {
-			defer r.armed.Done()
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.flushLocked()
-		})
+		if !r.closed {
+			r.armed.Add(1)
+			r.timer = time.AfterFunc(flushAfter, func() {
+				defer r.armed.Done()
+				r.Flush() // what waits by now may be a later text: that only makes it early
+			})
+		}
 	}
 	r.text = append(r.text, e.Text...)
-	if len(r.text) >= flushAt {
+	if len(r.text) >= flushAt || r.closed {
 		r.flushLocked()
 	}
 }
@@ -66,23 +67,31 @@ func joinable(e sessions.Event) bool {
 	return false
 }
 
-// Flush puts through what still waits for its window, and returns when no timer is left.
+// Flush puts through what still waits for its window.
 func (r *recorder) Flush() {
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flushLocked()
+}
+
+// close is a last Flush, and returns when no timer is left. What comes later is put through at once.
+func (r *recorder) close() {
+	r.mu.Lock()
+	r.closed = true
 	r.flushLocked()
 	r.mu.Unlock()
-	r.armed.Wait()
+	r.armed.Wait() // only here, where none is added any more
 }
 
 func (r *recorder) flushLocked() {
 	if r.pending == nil {
 		return
 	}
-	if r.timer.Stop() {
+	if r.timer != nil && r.timer.Stop() {
 		r.armed.Done()
 	}
 	e := *r.pending
 	e.Text = string(r.text)
-	r.pending, r.text = nil, r.text[:0]
+	r.pending, r.text, r.timer = nil, r.text[:0], nil
 	r.out(e)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,22 +12,18 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
-// hostConn is one connection of a host.
+// hostConn is one connection of a host. Its reader never writes once the hello is out, so that inputs are taken while the
+// host takes no frames: a host that gives a long input before it goes on reading would wait for us as we for it.
 type hostConn struct {
 	net.Conn
-	wmu  sync.Mutex
-	sent uint64 // owned by the sender
 
-	// gone is set, and the spool woken, when the connection is lost or replaced. The sender looks at it under the
-	// spool's lock, where the bridge's own must not be taken.
-	gone atomic.Bool
-}
+	// Owned by the sender.
+	sent uint64 // the last out frame written
+	told uint64 // the last input whose receipt was told
 
-func (c *hostConn) write(b []byte) error {
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	_, err := c.Write(b)
-	return err
+	// Set with the spool woken. The sender looks at them under the spool's lock, where the bridge's own must not be taken.
+	received atomic.Uint64 // the last input received
+	gone     atomic.Bool   // the connection is lost or replaced
 }
 
 // accept takes host connections until the listener is closed.
@@ -64,7 +59,7 @@ func (b *Bridge) serve(c *hostConn) {
 	}
 	if e := b.adopt(c, a); e != nil {
 		if line, err := frameOf(typeRefuse, 0, "", e); err == nil {
-			c.write(line)
+			c.Write(line)
 		}
 		return
 	}
@@ -88,9 +83,8 @@ func (b *Bridge) serve(c *hostConn) {
 			failpoint.Hit("bridge.input.read")
 			if b.receive(c, f) {
 				failpoint.Hit("bridge.input.received")
-				if line, err := frameOf(typeGot, f.N, f.Kind, nil); err == nil && c.write(line) != nil {
-					return
-				}
+				c.received.Store(f.N)
+				b.spool.wake()
 			}
 		}
 	}
@@ -124,7 +118,7 @@ func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
 		old.Close()
 	}
 	failpoint.Hit("bridge.hello")
-	if err := c.write(line); err != nil {
+	if _, err := c.Write(line); err != nil {
 		b.conn = nil
 		b.armOrphanLocked()
 		return sessions.AsError(fmt.Errorf("write hello: %w", err))
@@ -157,7 +151,7 @@ func (b *Bridge) lose(c *hostConn) {
 	b.armOrphanLocked()
 }
 
-// send writes the spool to whichever host is attached, from what it has.
+// send writes the spool to whichever host is attached, from what it has, and what was received.
 func (b *Bridge) send() {
 	for {
 		b.mu.Lock()
@@ -170,33 +164,38 @@ func (b *Bridge) send() {
 		if closed {
 			return
 		}
-		batch := b.spool.next(c.sent, c.gone.Load)
-		if batch == nil {
-			if b.isClosed() {
-				return
-			}
-			continue
-		}
-		failpoint.Hit("bridge.frames.before")
-		bufs := net.Buffers(batch)
-		n := uint64(len(batch))
-		c.wmu.Lock()
-		_, err := bufs.WriteTo(c.Conn)
-		c.wmu.Unlock()
-		if err != nil {
+		if c.deliver(b.spool) != nil {
 			c.Close() // its reader ends too and loses it
 			b.lose(c)
-			continue
 		}
-		c.sent += n
-		failpoint.Hit("bridge.frames.after")
 	}
 }
 
-func (b *Bridge) isClosed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
+// deliver waits until there is something for the host, and writes it.
+func (c *hostConn) deliver(s *spool) error {
+	batch := s.next(c.sent, func() bool { return c.gone.Load() || c.received.Load() > c.told })
+	if n := c.received.Load(); n > c.told && !c.gone.Load() {
+		line, err := frameOf(typeGot, n, "", nil)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Write(line); err != nil {
+			return err
+		}
+		c.told = n
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	failpoint.Hit("bridge.frames.before")
+	n := uint64(len(batch))
+	bufs := net.Buffers(batch)
+	if _, err := bufs.WriteTo(c.Conn); err != nil {
+		return err
+	}
+	c.sent += n
+	failpoint.Hit("bridge.frames.after")
+	return nil
 }
 
 // receive queues an input once; a number that was seen before, or that skips one, is not taken. Nor is what an older

@@ -92,9 +92,9 @@ func (s *spool) wake() {
 
 // drained waits until everything is acknowledged, at most for d.
 func (s *spool) drained(d time.Duration) bool {
+	end := time.Now().Add(d) // before the timer: a wake-up that came too early would be the last
 	timer := time.AfterFunc(d, s.wake)
 	defer timer.Stop()
-	end := time.Now().Add(d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.frames) > 0 && time.Now().Before(end) {

@@ -15,9 +15,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 		b.spool.lift()
 		b.cancelRunning(asked)
 		b.stopping.cancel(why)
-		b.mu.Lock()
-		p := b.agent
-		b.mu.Unlock()
+		p := b.started()
 		exit := Exit{Reason: why.Error(), Asked: asked || errors.Is(why, errOrphan)}
 		if p != nil {
 			select {
@@ -41,7 +39,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 			}
 			exit.Stderr = p.stderr.String()
 		}
-		b.rec.Flush()
+		b.rec.close()
 		taken := b.seal() // what became of each input is told before the end is
 		b.mu.Lock()
 		for id, t := range b.turns {
@@ -59,6 +57,19 @@ func (b *Bridge) shutdown(why error, asked bool) {
 		b.handOver()
 		close(b.ended)
 	})
+}
+
+// started lets the worker begin nothing more and returns the agent, nil when none was or ever will be started. One that is
+// being started at this moment is waited for: unknown it would outlive the bridge's own end.
+func (b *Bridge) started() *agentProcess {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sealed = true
+	b.changed.Broadcast()
+	for b.working && b.agent == nil {
+		b.changed.Wait()
+	}
+	return b.agent
 }
 
 // cancelRunning gives a running turn the chance to end as cancelled before its agent is closed.

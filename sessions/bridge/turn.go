@@ -31,9 +31,7 @@ func (b *Bridge) prompt(in PromptInput) error {
 	b.turns[in.CommandID] = t
 	b.orphan.stop()
 	if in.DeadlineSeconds > 0 {
-		t.deadline = time.AfterFunc(time.Duration(in.DeadlineSeconds)*time.Second, func() {
-			b.cancelTurn(in.CommandID, "deadline")
-		})
+		t.deadline = time.AfterFunc(time.Duration(in.DeadlineSeconds)*time.Second, func() { b.deadline(in) })
 	}
 	b.mu.Unlock()
 	failpoint.Hit("bridge.prompt.before")
@@ -43,6 +41,18 @@ func (b *Bridge) prompt(in PromptInput) error {
 		b.endTurn(in.CommandID)
 	}
 	return err
+}
+
+// deadline ends the turn of a command that took too long. What steers owns no turn: it is the steered one that ends.
+func (b *Bridge) deadline(in PromptInput) {
+	turn := in.CommandID
+	if in.Steer != "" {
+		turn = in.Steer
+	}
+	b.reason(in.CommandID, "deadline")
+	if err := b.cancelTurn(turn, "deadline"); err != nil {
+		b.o.Log.Warn().Err(err).Str("command", in.CommandID).Msg("its deadline passed, and the agent could not be asked to end the turn")
+	}
 }
 
 // cancel asks for the end of a command.
@@ -59,12 +69,17 @@ func (b *Bridge) cancelTurn(command, reason string) error {
 	if p == nil {
 		return errNoAgent
 	}
-	b.mu.Lock()
-	if t := b.turns[command]; t != nil && t.reason == "" {
-		t.reason = reason
-	}
-	b.mu.Unlock()
+	b.reason(command, reason)
 	return p.agent.Cancel(b.stopping.ctx, command)
+}
+
+// reason notes why a turn is being ended; the first one stands.
+func (b *Bridge) reason(command, why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t := b.turns[command]; t != nil && t.reason == "" {
+		t.reason = why
+	}
 }
 
 // endTurn forgets a turn and returns it, nil when it was not known.
