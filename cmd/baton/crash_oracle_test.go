@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/batonmcp/baton/fixtures/directive"
+	"github.com/batonmcp/baton/fixtures/record"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/journal"
 )
@@ -49,13 +50,13 @@ func (j *judge) settle() {
 }
 
 // orders compares what was told with what the agent was given and did.
-func (j *judge) orders(record []given) {
+func (j *judge) orders(given []record.Entry) {
 	strict := j.d.p.strict()
 	for _, o := range j.d.orders {
-		given, cancels := 0, 0
-		for _, e := range record {
+		times, cancels := 0, 0
+		for _, e := range given {
 			if (e.Kind == "prompt" || e.Kind == "steer") && strings.Contains(e.Text, o.tag) {
-				given++
+				times++
 			}
 			if e.Kind == "cancel" {
 				cancels++
@@ -65,8 +66,8 @@ func (j *judge) orders(record []given) {
 		if o.tool == "session_create" {
 			name = fmt.Sprintf("command %s (%s), which is %s (%s: %s)", o.id, o.args["prompt"], o.seen.State, o.seen.Outcome, o.seen.Reason)
 		}
-		if given > 1 {
-			j.fault("twice: %s was given %d times", name, given)
+		if times > 1 {
+			j.fault("twice: %s was given %d times", name, times)
 		}
 		ran := size(o.effect)
 		if ran > 1 {
@@ -79,13 +80,13 @@ func (j *judge) orders(record []given) {
 		switch {
 		case o.refused != nil && !o.known && o.tool == "session_create": // it waits for a resume, and may have run then
 		case o.refused != nil && !o.known:
-			if given > 0 {
+			if times > 0 {
 				j.fault("wrong: command %s was refused (%v) and given", o.id, o.refused)
 			}
 		case o.seen.State == sessions.CommandCompleted:
-			j.completed(o, name, given, ran, evs)
+			j.completed(o, name, times, ran, evs)
 		case o.seen.State == sessions.CommandCancelled, o.seen.State == sessions.CommandQueued, provenUnsent(evs, o.id):
-			if given > 0 {
+			if times > 0 {
 				j.fault("wrong: %s was given", name)
 			}
 		case o.seen.State == sessions.CommandInterrupted:
@@ -93,7 +94,7 @@ func (j *judge) orders(record []given) {
 				j.fault("invented: %s, and %d cancels were given, asked for %v", name, cancels, o.cancelAsked)
 			}
 		case o.seen.State == sessions.CommandFailed && o.want == sessions.CommandFailed:
-			if given == 0 {
+			if times == 0 {
 				j.fault("invented: %s never reached the agent", name)
 			}
 		case o.seen.State == sessions.CommandUnknown && !strict:
@@ -107,9 +108,9 @@ func (j *judge) orders(record []given) {
 	}
 }
 
-func (j *judge) completed(o *order, name string, given, ran int, evs []sessions.Event) {
-	if given != 1 {
-		j.fault("wrong: %s was given %d times", name, given)
+func (j *judge) completed(o *order, name string, times, ran int, evs []sessions.Event) {
+	if times != 1 {
+		j.fault("wrong: %s was given %d times", name, times)
 	}
 	if o.effect != "" && (ran == 1) != o.runs {
 		j.fault("wrong: the effect of %s is there %d times", name, ran)
@@ -214,10 +215,10 @@ func (j *judge) history() {
 }
 
 // answers checks that no request of an agent was answered twice, nor after it was withdrawn without need.
-func (j *judge) answers(record []given) {
+func (j *judge) answers(given []record.Entry) {
 	seen := map[string]int{}
 	turn := "" // the prompt before it, since every process of an agent counts its requests from the same number
-	for _, e := range record {
+	for _, e := range given {
 		if e.Kind == "prompt" {
 			turn = e.ID
 		}

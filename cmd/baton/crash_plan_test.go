@@ -119,7 +119,7 @@ func newPlan(seed uint64, n int) plan {
 		count = 2
 	}
 	for range count {
-		p.kills = append(p.kills, newKill(r, len(p.steps), failpoint.Enabled && r.IntN(5) < 3))
+		p.kills = append(p.kills, newKill(r, len(p.steps), failpoint.Enabled && r.IntN(4) < 3))
 	}
 	return p
 }
@@ -129,7 +129,8 @@ func newKill(r *rand.Rand, steps int, named bool) kill {
 		all := points()
 		at := all[r.IntN(len(all))]
 		name, _, _ := strings.Cut(at.name, ".")
-		return kill{victim: victim(name), point: fmt.Sprintf("%s:%d", at.name, 1+r.IntN(at.upTo))}
+		early := r.Float64() // most cases pass a place a few times only
+		return kill{victim: victim(name), point: fmt.Sprintf("%s:%d", at.name, 1+int(early*early*float64(at.upTo)))}
 	}
 	v := []victim{victimFront, victimHost, victimHost, victimHost, victimBridge, victimAgent}[r.IntN(6)]
 	step, longest := r.IntN(steps), 120

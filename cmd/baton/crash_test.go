@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batonmcp/baton/fixtures/record"
 	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/sessions"
 )
@@ -79,13 +80,13 @@ func crash(t *testing.T, p plan, all *tally) {
 	m.close()
 	d.m = &mortal{w: w, env: w.env}
 	j.settle()
-	record, err := w.record()
+	given, err := record.Read(w.path("record"))
 	if err != nil {
 		j.fault("record: %v", err)
 	}
 	j.history()
-	j.orders(record)
-	j.answers(record)
+	j.orders(given)
+	j.answers(given)
 	j.exits()
 	d.m.close()
 	w.stop(j)

@@ -85,6 +85,10 @@ func (a *applier) apply(tx *journal.Tx, c *changes, f bridge.Frame) error {
 			return err
 		}
 		a.stopped = true
+		// A socket of which nothing more is to be expected is forgotten: so the next host knows, too.
+		if _, err := tx.UpdateGeneration(a.generation, func(g *journal.Generation) { g.Socket = "" }); err != nil {
+			return err
+		}
 		return a.untaken(tx, c, s.Taken)
 	}
 	a.h.o.Log.Warn().Str("session", a.session).Str("kind", string(f.Kind)).Msg("a bridge sent a frame of an unknown kind")

@@ -55,9 +55,6 @@ func (a *applier) opened(tx *journal.Tx, c *changes, o sessions.Opened) error {
 	a.holds = true // whether the queue runs is decided below
 	defer func() { a.holds = false }()
 	for _, st := range o.Settled {
-		if st.Outcome == "not_delivered" {
-			st.By = journalNotDelivered
-		}
 		if err := a.settle(tx, c, st, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: st.Command}); err != nil {
 			return err
 		}

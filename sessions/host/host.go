@@ -216,7 +216,7 @@ func (h *Host) mended() {
 	}
 	for _, g := range live {
 		if len(g.Record) == 0 {
-			h.tend(g.Session, g.ID, nil, 0)
+			h.tend(g.Session, g.ID, nil, 0, false)
 		}
 		h.kick(g.Session)
 	}

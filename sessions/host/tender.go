@@ -70,8 +70,8 @@ type tender struct {
 }
 
 // tend starts a tender. proc is nil when the bridge is yet to be launched.
-func (h *Host) tend(session, generation string, proc *sandbox.Process, lastOut uint64) {
-	t := &tender{h: h, session: session, generation: generation, proc: proc, lastOut: lastOut, fresh: proc == nil,
+func (h *Host) tend(session, generation string, proc *sandbox.Process, lastOut uint64, farewell bool) {
+	t := &tender{h: h, session: session, generation: generation, proc: proc, lastOut: lastOut, farewell: farewell, fresh: proc == nil,
 		kicked: make(chan struct{}, 1), done: make(chan struct{}), proven: make(chan struct{})}
 	if proc != nil {
 		t.record = proc.Record()
@@ -596,7 +596,7 @@ func (h *Host) recoverOne(g journal.Generation) error {
 		h.spawn(func() { h.finish(t, v()) })
 	}
 	if len(g.Record) == 0 { // nothing was registered, so no agent was executed
-		h.tend(session, g.ID, nil, 0)
+		h.tend(session, g.ID, nil, 0, false)
 		return nil
 	}
 	var r sandbox.Record
@@ -606,7 +606,7 @@ func (h *Host) recoverOne(g journal.Generation) error {
 		proc, err = sandbox.Open(r)
 	}
 	if errors.Is(err, sandbox.ErrGone) {
-		settle(&tender{}, func() sandbox.Verdict {
+		settle(&tender{farewell: g.Socket == ""}, func() sandbox.Verdict {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), 15*time.Second)
 			defer cancel()
 			return sandbox.Settle(ctx, r)
@@ -622,6 +622,6 @@ func (h *Host) recoverOne(g journal.Generation) error {
 		})
 		return err
 	}
-	h.tend(session, g.ID, proc, uint64(g.LastFrame))
+	h.tend(session, g.ID, proc, uint64(g.LastFrame), g.Socket == "")
 	return nil
 }
