@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		h.can.Rung = o.Rung
 		h.can.MountNamespace = h.can.MountNamespace && o.Rung == sandbox.PIDNamespace
 	}
-	j, err := journal.Open(ctx, o.Places.Journal(), journal.Options{
+	j, err := openJournal(ctx, o.Places, journal.Options{
 		Impossible: func(session string, e *sessions.ImpossibleError) {
 			o.Log.Error().Str("session", session).Err(e).Msg("impossible transition refused")
 		},
@@ -86,7 +86,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		return nil, err
 	}
 	h.j = j
-	if h.disk, err = newStorage(j, o.Log, h.mended); err != nil {
+	if h.disk, err = newStorage(j, o.Places, o.Log, h.mended); err != nil {
 		h.end()
 		return nil, errors.Join(err, j.Close())
 	}

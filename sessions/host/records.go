@@ -58,7 +58,7 @@ func OpenOffline(ctx context.Context, p place.Places) (*Offline, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := journal.Open(ctx, p.Journal(), journal.Options{})
+	j, err := openJournal(ctx, p, journal.Options{})
 	if err != nil {
 		return nil, errors.Join(err, claim.Release())
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/journal"
 )
@@ -29,10 +30,11 @@ const mendedName = "host/mended"
 // storage brings the journal back after a fault of its disk. Its goroutine alone opens it again: when a caller needs it,
 // and on a schedule of growing pauses while the fault lasts.
 type storage struct {
-	j    *journal.Journal
-	log  zerolog.Logger
-	back func()      // told of a recovery before anybody who waits for one
-	file os.FileInfo // the journal's file, as it was opened
+	j      *journal.Journal
+	places place.Places
+	log    zerolog.Logger
+	back   func()      // told of a recovery before anybody who waits for one
+	file   os.FileInfo // the journal's file, as it was opened
 
 	asks chan chan error // callers that wait for the outcome of an attempt
 	hurt chan struct{}   // a change was refused; holds one
@@ -41,12 +43,12 @@ type storage struct {
 	again chan struct{} // closed by the next recovery
 }
 
-func newStorage(j *journal.Journal, log zerolog.Logger, back func()) (*storage, error) {
+func newStorage(j *journal.Journal, p place.Places, log zerolog.Logger, back func()) (*storage, error) {
 	file, err := os.Lstat(j.Path())
 	if err != nil {
 		return nil, sessions.Errorf(sessions.CodeStorageFailed, "journal: %w", err)
 	}
-	return &storage{j: j, log: log, back: back, file: file, asks: make(chan chan error), hurt: make(chan struct{}, 1), again: make(chan struct{})}, nil
+	return &storage{j: j, places: p, log: log, back: back, file: file, asks: make(chan chan error), hurt: make(chan struct{}, 1), again: make(chan struct{})}, nil
 }
 
 // trouble tells whether err says that the journal did not take a change because of its disk.
@@ -115,11 +117,20 @@ func (s *storage) run(life context.Context) {
 	)
 	<-retry.C
 	defer retry.Stop()
+	reserve := time.NewTimer(reserveAfter)
+	defer reserve.Stop()
 	for {
 		var ask chan error
 		select {
 		case <-life.Done():
 			return
+		case <-reserve.C:
+			if due {
+				reserve.Reset(maxMend)
+			} else if err := keepReserve(s.places); err != nil {
+				s.log.Warn().Err(err).Msg("no room could be reserved")
+			}
+			continue
 		case <-s.hurt:
 			if !due {
 				if time.Since(at) > calm {
@@ -141,6 +152,7 @@ func (s *storage) run(life context.Context) {
 		if last == nil {
 			due = false
 			retry.Stop()
+			reserve.Reset(calm)
 			s.recovered()
 		} else if life.Err() == nil {
 			s.log.Warn().Err(last).Dur("again_in", pause).Msg("the journal takes no changes")
