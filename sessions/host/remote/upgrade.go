@@ -10,6 +10,9 @@ import (
 // upgrade lets a front end of a newer release replace an older host before its first call. Sessions go on: the next
 // host adopts them. A host of the same or a newer release, or one that cannot be asked, is left alone.
 func (c *Client) upgrade(ctx context.Context) {
+	if !semver.IsValid("v" + c.o.Version) {
+		return // newer than nothing: the question is not worth a connection
+	}
 	c.upgraded.Do(func() {
 		s, err := c.Status(ctx)
 		if err != nil || !newer(c.o.Version, s.Version) {

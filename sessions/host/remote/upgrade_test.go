@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/batonmcp/baton/sessions"
@@ -30,14 +31,14 @@ func TestNewerFrontEndReplacesAnOlderHost(t *testing.T) {
 	}{{"2.0.0", 1}, {"1.0.0", 0}, {"0.9.0", 0}, {"", 0}} {
 		t.Run(c.version, func(t *testing.T) {
 			path := socket(t)
-			stops := 0
+			var stops atomic.Int32
 			var old, next fake
 			var stopOld func()
 			ended := make(chan struct{})
 			stopOld = run(t, path, Handler(&old, HandlerOptions{
 				Status: func() Status { return Status{Version: "1.0.0", Protocol: Protocol} },
 				Stop: func(context.Context) (Stopped, error) {
-					stops++
+					stops.Add(1)
 					close(ended)
 					return Stopped{}, nil
 				}}))
@@ -56,8 +57,8 @@ func TestNewerFrontEndReplacesAnOlderHost(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if stops != c.stops {
-				t.Errorf("the host was asked to stop %d times", stops)
+			if n := int(stops.Load()); n != c.stops {
+				t.Errorf("the host was asked to stop %d times", n)
 			}
 			if c.stops == 0 && len(old.taken()) != 2 {
 				t.Errorf("the host of the same release got %d calls", len(old.taken()))
