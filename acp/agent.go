@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -21,13 +23,17 @@ var _ sessions.Agent = (*Agent)(nil)
 // Agent is one agent process, seen through its link. It is made by New and lives as long as the link.
 type Agent struct {
 	// Fixed by New.
-	conn  *wire.Conn
-	sink  sessions.Sink
-	o     Options
-	log   zerolog.Logger
-	tasks chan func()   // for the loop; unbuffered, so that a task is either taken or known not to be
-	done  chan struct{} // closed after the last event
-	err   error         // why it ended, set before done is closed
+	conn   *wire.Conn
+	sink   sessions.Sink
+	o      Options
+	log    zerolog.Logger
+	tasks  chan func()   // for the loop; unbuffered, so that a task is either taken or known not to be
+	ending chan struct{} // closed when the loop takes no more
+	done   chan struct{} // closed after the last event
+	err    error         // why it ended, set before done is closed
+
+	helpers sync.WaitGroup            // goroutines beside the loop, which waits for them
+	space   atomic.Pointer[workspace] // set by Open
 
 	// Everything below belongs to the loop.
 	phase              phase
@@ -51,6 +57,9 @@ type Agent struct {
 	late               map[string]*feed
 	past               past
 	todos              todos
+	cwd                string
+	files              files
+	terminals          terminals
 	reported           map[string]bool // unknown kinds and methods that were reported once
 }
 
@@ -71,6 +80,7 @@ func New(conn *wire.Conn, sink sessions.Sink, o Options) *Agent {
 	a := &Agent{
 		conn: conn, sink: sink, o: o, log: *o.Log,
 		tasks:    make(chan func()),
+		ending:   make(chan struct{}),
 		done:     make(chan struct{}),
 		waiting:  map[*wire.Call]*wire.Message{},
 		late:     map[string]*feed{},
@@ -108,7 +118,7 @@ func (a *Agent) Open(ctx context.Context, p sessions.OpenParams) (opened session
 
 // Prompt writes one command.
 func (a *Agent) Prompt(ctx context.Context, p sessions.Prompt) error {
-	blocks, err := promptBlocks(p)
+	blocks, err := a.promptBlocks(p)
 	if err != nil {
 		return notWritten(err)
 	}
@@ -177,6 +187,7 @@ func (a *Agent) do(ctx context.Context, run func(reply func(error))) error {
 func (a *Agent) loop() {
 	defer close(a.done)
 	defer a.conn.Close()
+	defer a.release()
 	defer func() {
 		// A fault of ours must cost this session only, not the bridge that reports it.
 		if p := recover(); p != nil {
@@ -190,6 +201,17 @@ func (a *Agent) loop() {
 	a.linkEnded()
 	if a.err == nil {
 		a.err = a.conn.Err()
+	}
+}
+
+// release ends what runs beside the loop.
+func (a *Agent) release() {
+	close(a.ending)
+	a.endTerminals()
+	a.helpers.Wait()
+	a.files.close()
+	if space := a.space.Load(); space != nil {
+		space.close()
 	}
 }
 
@@ -233,6 +255,7 @@ func (a *Agent) call(ctx context.Context, method string, params any, limit time.
 	a.waiting[call] = nil
 	defer delete(a.waiting, call)
 	if err := a.pump(ctx, method, limit, func() bool { return a.waiting[call] != nil }); err != nil {
+		a.abandon(call)
 		return wire.Message{}, err
 	}
 	m := *a.waiting[call]
@@ -240,6 +263,20 @@ func (a *Agent) call(ctx context.Context, method string, params any, limit time.
 		return m, m.Err
 	}
 	return m, nil
+}
+
+// abandon tells the agent that a call's answer is no longer wanted. An agent that does not know the notification
+// ignores it (OpenCode, Gemini, Qwen).
+func (a *Agent) abandon(call *wire.Call) {
+	if a.over {
+		return
+	}
+	params := struct {
+		ID string `json:"requestId"`
+	}{call.ID()}
+	if err := a.conn.Notify(context.Background(), methodCancelReq, params); err != nil {
+		a.log.Debug().Err(err).Str("method", call.Method()).Msg("cancel request")
+	}
 }
 
 // pump steps until something is so. what names it in the error.

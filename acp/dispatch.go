@@ -81,13 +81,39 @@ func (a *Agent) request(m wire.Message) {
 		if !a.replay {
 			a.cursorNote(m)
 		}
+	case methodReadFile, methodWriteFile, methodTermCreate, methodTermOutput, methodTermWait, methodTermKill, methodTermRelease:
+		a.serve(m)
 	case "":
 		a.replyError(m.ID, wire.CodeInvalidRequest, "the method is no string")
 		a.warn("the agent sent a request whose method is no string", map[string]any{"id": m.ID.String()}, m.Params)
 	default:
-		a.replyError(m.ID, wire.CodeMethodNotFound, "Method not found: "+m.Method)
-		a.warn("the agent asked for something that is not offered: "+m.Method, map[string]any{"request": m.Method}, m.Params)
+		a.notOffered(m)
 	}
+}
+
+// serve handles the requests that only an agent makes that was told of them.
+func (a *Agent) serve(m wire.Message) {
+	offered := a.o.Start != nil
+	if m.Method == methodReadFile || m.Method == methodWriteFile {
+		offered = a.files.space != nil
+	}
+	switch {
+	case !offered:
+		a.notOffered(m)
+	case m.Method == methodReadFile:
+		a.readFile(m)
+	case m.Method == methodWriteFile:
+		a.writeFile(m)
+	case m.Method == methodTermCreate:
+		a.createTerminal(m)
+	default:
+		a.terminalRequest(m)
+	}
+}
+
+func (a *Agent) notOffered(m wire.Message) {
+	a.replyError(m.ID, wire.CodeMethodNotFound, "Method not found: "+m.Method)
+	a.warn("the agent asked for something that is not offered: "+m.Method, map[string]any{"request": m.Method}, m.Params)
 }
 
 // reply answers a request that is settled at once. A failed write is the link's trouble: the agent no longer listens,

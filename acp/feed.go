@@ -31,6 +31,7 @@ type feed struct {
 	tools   map[string]*tool
 	order   []string        // of tools
 	ids     map[string]bool // of messages
+	show    func(terminal string) (text string, exit *int)
 }
 
 // item is one running text.
@@ -45,7 +46,7 @@ func (a *Agent) feedOf(agent string) *feed {
 	t := a.turn
 	f := t.feeds[agent]
 	if f == nil {
-		f = &feed{emit: a.emit, agent: agent, command: t.command, turn: t, tools: map[string]*tool{}, ids: map[string]bool{}}
+		f = &feed{emit: a.emit, show: a.shown, agent: agent, command: t.command, turn: t, tools: map[string]*tool{}, ids: map[string]bool{}}
 		t.feeds[agent] = f
 	}
 	return f

@@ -22,7 +22,8 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (sessions.Opene
 	if err != nil {
 		return none, err
 	}
-	a.phase = phaseOpening
+	a.phase, a.cwd = phaseOpening, p.Cwd
+	a.openFiles(p)
 	opened, err := a.handshake(ctx, p, native)
 	switch {
 	case a.phase == phaseClosing && err == nil: // Close came in between
@@ -101,7 +102,12 @@ func (a *Agent) handshake(ctx context.Context, p sessions.OpenParams, native map
 }
 
 func (a *Agent) initialize(ctx context.Context, runner string) error {
-	m, err := a.call(ctx, methodInitialize, newInitialize(a.o), a.o.HandshakeTimeout)
+	hello := newInitialize(a.o)
+	hello.ClientCapabilities.Terminal = a.o.Start != nil
+	if a.files.space != nil {
+		hello.ClientCapabilities.FS = &fileCapabilities{Read: true, Write: !a.files.readOnly}
+	}
+	m, err := a.call(ctx, methodInitialize, hello, a.o.HandshakeTimeout)
 	if err != nil {
 		return a.answeredError(methodInitialize, err)
 	}
@@ -234,9 +240,9 @@ func (a *Agent) resume(ctx context.Context, p sessions.OpenParams) (nothing bool
 			switch e.Code {
 			// An unknown id: Cursor -32602, OpenCode, Gemini and codex-acp -32603, Claude, Qwen and zed -32002.
 			case wire.CodeInvalidParams, wire.CodeInternalError, codeNoResource:
-				return true, sessions.Errorf(sessions.CodeNotFound, "the agent cannot load conversation %s: %w", p.NativeID, e).
+				return a.notLoaded(ctx, p, sessions.Errorf(sessions.CodeNotFound, "the agent cannot load conversation %s: %w", p.NativeID, e).
 					Do("check that its files and directory %s are as they were, or create a new session", p.Cwd).
-					With("cause", errorText(e))
+					With("cause", errorText(e)))
 			}
 		}
 		return false, a.answeredError(method, err)

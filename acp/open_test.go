@@ -74,6 +74,23 @@ func TestInitializeSaysWhatWeAre(t *testing.T) {
 	}
 }
 
+// A call that is given up is taken back.
+func TestCallTakenBack(t *testing.T) {
+	f := newFixture(t, Options{AuthTimeout: time.Millisecond})
+	f.peer.likeCursor()
+	var id string
+	f.peer.answer("authenticate", func(m message) string {
+		id = string(m.ID)
+		return ""
+	})
+	if _, err := f.open(sessions.OpenParams{}); sessions.CodeOf(err) != sessions.CodeNotLoggedIn {
+		t.Fatal(err)
+	}
+	if m := f.peer.next("$/cancel_request"); string(m.Params) != `{"requestId":`+id+`}` {
+		t.Errorf("taken back: %s, the call was %s", m.Params, id)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	const sessionNew = `"result":{"sessionId":"s1"}`
 	for name, c := range map[string]struct {

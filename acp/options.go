@@ -17,6 +17,13 @@ type Options struct {
 	LoginCommand string
 	// ClientVersion is sent as our version.
 	ClientVersion string
+	// Files serves fs/*: the agent may have text files of the workspace read and, unless the session's sandbox is
+	// read-only, written. false: not offered, and refused.
+	Files bool
+	// Start starts the programs of terminal/*. nil: not offered, and refused.
+	Start func(Program) (Process, error)
+	// Env is the environment of those programs, the agent's own.
+	Env []string
 
 	HandshakeTimeout time.Duration // of each request that is not named below; 0: 30 s
 	AuthTimeout      time.Duration // of authenticate, which a signed-out Cursor may never answer; 0: 15 s

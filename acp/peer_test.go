@@ -270,6 +270,7 @@ func (p *peer) likeCursor() {
 	p.config = c
 	p.on("initialize", cursorInitialized)
 	p.on("authenticate", `"result":{}`)
+	p.on("session/list", `"result":{"sessions":[]}`)
 	p.answer("session/new", func(message) string { return `"result":{"sessionId":"s1","configOptions":` + c.set() + `}` })
 	p.answer("session/set_config_option", c.take)
 }

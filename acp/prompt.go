@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"encoding/base64"
 	"io"
 	"net/http"
@@ -15,8 +14,9 @@ import (
 // maxImage keeps a prompt of a few images well below the 64 MiB that a line may have.
 const maxImage = 10 << 20
 
-// promptBlocks makes the content of a prompt. There is always a block: Gemini hangs after an empty prompt (0.61).
-func promptBlocks(p sessions.Prompt) ([]block, error) {
+// promptBlocks makes the content of a prompt. There is always a block: Gemini hangs after an empty prompt (0.61). It
+// runs outside the loop.
+func (a *Agent) promptBlocks(p sessions.Prompt) ([]block, error) {
 	if p.Text == "" && len(p.Images) == 0 {
 		return nil, sessions.Errorf(sessions.CodeInvalidParams, "the prompt of command %s is empty", p.CommandID).Do("give it a text")
 	}
@@ -25,7 +25,7 @@ func promptBlocks(p sessions.Prompt) ([]block, error) {
 		blocks = append(blocks, block{Type: "text", Text: p.Text})
 	}
 	for _, path := range p.Images {
-		b, err := imageBlock(path)
+		b, err := a.imageBlock(path)
 		if err != nil {
 			return nil, err
 		}
@@ -34,31 +34,28 @@ func promptBlocks(p sessions.Prompt) ([]block, error) {
 	return blocks, nil
 }
 
-func imageBlock(path string) (block, error) {
-	f, err := openRegular(path)
+func (a *Agent) imageBlock(path string) (block, error) {
+	var none block
+	space := a.space.Load()
+	if space == nil {
+		return none, sessions.Errorf(sessions.CodeNotRunning, "image %s cannot be read: the workspace is not open", path).Do("resume the session")
+	}
+	f, _, err := space.open(path, os.O_RDONLY)
 	if err != nil {
-		return block{}, sessions.Errorf(sessions.CodeInvalidParams, "image cannot be read: %w", err).Do("give the path of an image file")
+		return none, sessions.Errorf(sessions.CodeInvalidParams, "image %s cannot be read: %w", path, err).Do("give the path of an image file in the workspace")
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxImage+1))
 	switch {
 	case err != nil:
-		return block{}, sessions.Errorf(sessions.CodeInvalidParams, "image cannot be read: %w", err).Do("give the path of an image file")
+		return none, sessions.Errorf(sessions.CodeInvalidParams, "image cannot be read: %w", err).Do("give the path of an image file")
 	case len(data) > maxImage:
-		return block{}, sessions.Errorf(sessions.CodeLimitExceeded, "image %s is longer than %d bytes", path, maxImage).Do("make it smaller")
+		return none, sessions.Errorf(sessions.CodeLimitExceeded, "image %s is longer than %d bytes", path, maxImage).Do("make it smaller")
 	}
 	kind := http.DetectContentType(data)
 	if !strings.HasPrefix(kind, "image/") {
-		return block{}, sessions.Errorf(sessions.CodeInvalidParams, "%s is no image, it looks like %s", filepath.Base(path), kind).
+		return none, sessions.Errorf(sessions.CodeInvalidParams, "%s is no image, it looks like %s", filepath.Base(path), kind).
 			Do("give a PNG, JPEG, GIF or WebP file")
 	}
 	return block{Type: "image", MIMEType: kind, Data: base64.StdEncoding.EncodeToString(data)}, nil
-}
-
-// openRegular does not open what a read could wait at for ever.
-func openRegular(path string) (*os.File, error) {
-	if i, err := os.Stat(path); err != nil || !i.Mode().IsRegular() {
-		return nil, cmp.Or(err, error(&os.PathError{Op: "open", Path: path, Err: os.ErrInvalid}))
-	}
-	return os.Open(path)
 }

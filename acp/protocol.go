@@ -26,6 +26,15 @@ const (
 	methodElicit       = "elicitation/create"
 	methodElicited     = "elicitation/complete"
 	methodCancelReq    = "$/cancel_request"
+	methodList         = "session/list"
+
+	methodReadFile    = "fs/read_text_file"
+	methodWriteFile   = "fs/write_text_file"
+	methodTermCreate  = "terminal/create"
+	methodTermOutput  = "terminal/output"
+	methodTermWait    = "terminal/wait_for_exit"
+	methodTermKill    = "terminal/kill"
+	methodTermRelease = "terminal/release"
 
 	cursorAsk    = "cursor/ask_question"
 	cursorPlan   = "cursor/create_plan"
@@ -63,9 +72,11 @@ type initializeParams struct {
 	ClientInfo         implementation     `json:"clientInfo"`
 }
 
-// clientCapabilities leaves fs and terminal out: requests for them are refused.
+// clientCapabilities leaves fs and terminal out where they are not served.
 type clientCapabilities struct {
-	Session struct {
+	FS       *fileCapabilities `json:"fs,omitempty"`
+	Terminal bool              `json:"terminal,omitempty"`
+	Session  struct {
 		ConfigOptions struct {
 			Boolean struct{} `json:"boolean"`
 		} `json:"configOptions"`
@@ -78,6 +89,11 @@ type clientCapabilities struct {
 		// Without it Cursor offers one fixed variant per model (seen in 2026.06 to 2026.10).
 		ParameterizedModelPicker bool `json:"parameterizedModelPicker"`
 	} `json:"_meta"`
+}
+
+type fileCapabilities struct {
+	Read  bool `json:"readTextFile"`
+	Write bool `json:"writeTextFile"`
 }
 
 type implementation struct {
@@ -110,6 +126,7 @@ type agentCapabilities struct {
 	SessionCapabilities struct {
 		Resume json.RawMessage `json:"resume"`
 		Close  json.RawMessage `json:"close"`
+		List   json.RawMessage `json:"list"`
 	} `json:"sessionCapabilities"`
 	raw json.RawMessage
 }

@@ -104,7 +104,11 @@ func (a *Agent) withdrawnByAgent(params json.RawMessage) {
 	}
 	_ = decode(params, &p)
 	i := slices.IndexFunc(a.requests.open, func(q *pending) bool { return q.id.String() == string(p.ID) })
-	if i < 0 {
+	switch {
+	case i >= 0:
+	case a.withdrawWait(string(p.ID)):
+		return
+	default:
 		return // it crossed our answer
 	}
 	q := a.requests.open[i]

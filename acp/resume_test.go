@@ -111,6 +111,43 @@ func TestRE01_NeverAnotherConversation(t *testing.T) {
 	}
 }
 
+// The agent's own list tells a conversation that is gone from one that could not be loaded this time: what is there must
+// not be begun anew.
+func TestListTellsWhatAFailedLoadMeans(t *testing.T) {
+	for name, c := range map[string]struct {
+		list string
+		want sessions.Code // "": begun anew
+	}{
+		"listed":        {`"result":{"sessions":[{"sessionId":"s0"},{"sessionId":"s1"}]}`, sessions.CodeAgentProtocol},
+		"on page two":   {"", sessions.CodeAgentProtocol},
+		"not listed":    {`"result":{"sessions":[{"sessionId":"s0"}]}`, ""},
+		"cursor loop":   {`"result":{"sessions":[],"nextCursor":"x"}`, ""},
+		"list fails":    {`"error":{"code":-32603,"message":"x"}`, ""},
+		"list is empty": {`"result":null`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, Options{})
+			f.peer.likeCursor()
+			f.peer.on("session/load", `"error":{"code":-32603,"message":"Internal error"}`)
+			f.peer.answer("session/list", func(m message) string {
+				switch {
+				case m.param(t, "cwd") != "/work":
+					t.Errorf("listed with %s", m.Params)
+				case c.list != "":
+					return c.list
+				case m.param(t, "cursor") == "p2":
+					return `"result":{"sessions":[{"sessionId":"s1"}]}`
+				}
+				return `"result":{"sessions":[{"sessionId":"s0"}],"nextCursor":"p2"}`
+			})
+			o, err := f.open(sessions.OpenParams{NativeID: "s1"})
+			if sessions.CodeOf(err) != c.want || (c.want == "") != o.Recreated || f.peer.sent("session/new") > 0 != o.Recreated {
+				t.Errorf("%+v, %v", o, err)
+			}
+		})
+	}
+}
+
 // Cursor does not keep a conversation that never ran a turn (2026.09.18); Gemini keeps none at all.
 func TestResumeOfWhatNeverRan(t *testing.T) {
 	for name, set := range map[string]func(*peer){

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -18,6 +19,9 @@ type tool struct {
 	ended     bool
 	abandoned bool // ended by us
 	declined  bool // its approval was denied
+
+	show     func(terminal string) (text string, exit *int) // nil: no terminals
+	terminal string                                         // that it embeds
 }
 
 // toolCall is a tool_call, a tool_call_update, or what a permission request says of its tool: all members but the id
@@ -36,9 +40,10 @@ type toolCall struct {
 }
 
 type toolContent struct {
-	Type    string `json:"type"`
-	Content block  `json:"content"`
-	Path    string `json:"path"` // of a diff
+	Type     string `json:"type"`
+	Content  block  `json:"content"`
+	Path     string `json:"path"`       // of a diff
+	Terminal string `json:"terminalId"` // of a terminal
 }
 
 // texts is what of a tool's content can be read.
@@ -78,7 +83,7 @@ func (f *feed) call(c toolCall, raw json.RawMessage) {
 func (f *feed) begin(c toolCall, raw json.RawMessage) *tool {
 	f.end(&f.thought)
 	f.end(&f.text)
-	t := &tool{id: c.ID, now: sessions.Tool{Name: "other"}}
+	t := &tool{id: c.ID, now: sessions.Tool{Name: "other"}, show: f.show}
 	t.merge(c, true)
 	f.tools[c.ID] = t
 	f.order = append(f.order, c.ID)
@@ -108,8 +113,11 @@ func (t *tool) merge(c toolCall, preview bool) (more bool) {
 		more = t.touch(l.Path) || more
 	}
 	for _, x := range c.Content {
-		if x.Type == "diff" {
+		switch x.Type {
+		case "diff":
 			more = t.touch(x.Path) || more
+		case "terminal":
+			t.terminal = x.Terminal
 		}
 	}
 	if len(c.RawInput) > 2 && string(c.RawInput) != string(t.now.Detail) { // Cursor begins with {}
@@ -120,6 +128,10 @@ func (t *tool) merge(c toolCall, preview bool) (more bool) {
 		if texts := c.texts(); texts != "" {
 			output = texts
 		}
+		if shown, code := t.shown(); output == "" && shown != "" {
+			output = shown
+			exit = cmp.Or(exit, code)
+		}
 		set(&t.now.Output, tail(output, maxOutput))
 		if exit != nil {
 			t.now.Exit, more = exit, true
@@ -129,6 +141,23 @@ func (t *tool) merge(c toolCall, preview bool) (more bool) {
 		t.now.Status = s
 	}
 	return more
+}
+
+// shown is the output of the terminal that the tool embeds.
+func (t *tool) shown() (string, *int) {
+	if t.terminal == "" || t.show == nil {
+		return "", nil
+	}
+	return t.show(t.terminal)
+}
+
+// terminalExited tells the end of a terminal as news of the tool that embeds it.
+func (f *feed) terminalExited(id string) {
+	for _, name := range f.order {
+		if t := f.tools[name]; t.terminal == id && !t.ended && t.merge(toolCall{}, false) {
+			f.tool(sessions.EventToolUpdated, t, nil)
+		}
+	}
 }
 
 func (t *tool) touch(path string) bool {

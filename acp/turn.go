@@ -46,6 +46,7 @@ func (a *Agent) prompt(ctx context.Context, p sessions.Prompt, blocks []block, r
 	a.turns++
 	a.turn = &turn{command: p.CommandID, call: call, feeds: map[string]*feed{}}
 	reply(nil)
+	a.endTerminals()
 	a.endLate()
 	a.last = p.CommandID
 	a.emit(sessions.Event{Kind: sessions.EventTurnStarted, Command: p.CommandID})
@@ -246,6 +247,8 @@ func (a *Agent) finishTurn(open string) {
 		open = "cancelled"
 	}
 	a.withdrawAll("its turn has ended")
+	a.stopTerminals()
+	a.settleFiles()
 	for _, f := range t.sorted() {
 		f.finish(open)
 		a.past.keep(f)
@@ -286,6 +289,7 @@ func (a *Agent) cancelTurn(ctx context.Context, why string) error {
 	a.grace = time.After(a.o.CancelGrace)
 	err := a.conn.Notify(context.WithoutCancel(ctx), methodCancel, sessionID{a.session})
 	a.withdrawAll("its turn was cancelled")
+	a.stopTerminals()
 	return err
 }
 

@@ -271,15 +271,16 @@ type faultySink struct{}
 func (faultySink) Emit(sessions.Event) { panic("no room") }
 
 func TestImages(t *testing.T) {
-	f := opened(t, Options{}, sessions.OpenParams{})
-	dir := t.TempDir()
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "b.png")
+	f := opened(t, Options{}, sessions.OpenParams{Cwd: dir})
 	png, text := filepath.Join(dir, "a.png"), filepath.Join(dir, "a.txt")
-	for path, content := range map[string]string{png: "\x89PNG\x0D\x0A\x1A\x0A0000", text: "no image"} {
+	const image = "\x89PNG\x0D\x0A\x1A\x0A0000"
+	for path, content := range map[string]string{png: image, outside: image, text: "no image"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{text, dir, filepath.Join(dir, "missing.png")} {
+	for _, path := range []string{text, dir, outside, filepath.Join(dir, "missing.png")} {
 		err := f.Agent.Prompt(f.ctx, sessions.Prompt{CommandID: "c", Text: "x", Images: []string{path}})
 		if sessions.CodeOf(err) != sessions.CodeInvalidParams || !errors.Is(err, sessions.ErrNotWritten) {
 			t.Errorf("%s: %v", path, err)

@@ -200,6 +200,17 @@ func (c *Child) Signal(sig syscall.Signal) error {
 	return syscall.Kill(c.pid, sig)
 }
 
+// SignalGroup sends to the child and to what it started that did not leave its process group. It is os.ErrProcessDone
+// once the child was reaped, because the group's id may be another's then.
+func (c *Child) SignalGroup(sig syscall.Signal) error {
+	c.reaper.mu.Lock()
+	defer c.reaper.mu.Unlock()
+	if c.reaper.children[c.pid] != c {
+		return os.ErrProcessDone
+	}
+	return syscall.Kill(-c.pid, sig) // Spawn made it the leader of a session, and so of a group
+}
+
 // Born lists the processes of this session that were started at since or later, the bridge and zombies left out. Start
 // times have a resolution of 10 ms on Linux; what was started that close before since is listed too.
 func (r *Reaper) Born(since time.Time) []Proc {

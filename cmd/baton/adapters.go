@@ -10,6 +10,7 @@ import (
 	"github.com/batonmcp/baton/acp"
 	"github.com/batonmcp/baton/appserver"
 	"github.com/batonmcp/baton/internal/wire"
+	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
 )
@@ -38,5 +39,12 @@ func adapters() map[string]bridge.Adapter {
 
 func acpOptions(s bridge.Spec, log *zerolog.Logger) acp.Options {
 	key := slices.ContainsFunc(s.Env, func(e string) bool { return strings.HasPrefix(e, "CURSOR_API_KEY=") })
-	return acp.Options{Log: log, ClientVersion: version, APIKey: key}
+	return acp.Options{Log: log, ClientVersion: version, APIKey: key, Files: true, Env: s.Env,
+		Start: func(p acp.Program) (acp.Process, error) {
+			child, err := s.Spawn(sandbox.Spawn{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdout: p.Output, Stderr: p.Output})
+			if err != nil {
+				return nil, err // and no nil child in an interface
+			}
+			return child, nil
+		}}
 }

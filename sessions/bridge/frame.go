@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -95,6 +96,10 @@ type Spec struct {
 	HandshakeSeconds int                 `json:"handshake_seconds"`
 	StopSeconds      int                 `json:"stop_seconds,omitempty"`   // grace after stdin EOF, then SIGTERM; 0: 6
 	OrphanSeconds    int                 `json:"orphan_seconds,omitempty"` // life without a host after the turn; 0: 900
+
+	// Spawn starts a further program for the adapter, in the same containment, reaped by the same reaper. The bridge
+	// sets it before it makes an adapter; it crosses no socket.
+	Spawn func(sandbox.Spawn) (*sandbox.Child, error) `json:"-"`
 }
 
 // PromptInput is one command for the agent.

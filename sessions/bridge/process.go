@@ -85,6 +85,7 @@ func (b *Bridge) open(s Spec) {
 		b.fail(sessions.AsError(err))
 		return
 	}
+	s.Spawn = b.o.Reaper.Spawn
 	p.agent = adapter.New(p.conn, b, s, &b.o.Log)
 	b.own(p)
 	b.wg.Go(func() { b.watch(p) })
@@ -131,6 +132,7 @@ func (b *Bridge) probe(s Spec) {
 	limit := time.Duration(s.HandshakeSeconds) * time.Second
 	ctx, cancel := context.WithTimeout(b.stopping.ctx, limit)
 	defer cancel()
+	s.Spawn = b.o.Reaper.Spawn
 	res, err := adapter.Probe(ctx, p.conn, s, &b.o.Log)
 	if err != nil {
 		b.fail(p.explain(ctx, err, limit))
