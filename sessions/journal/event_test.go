@@ -349,10 +349,7 @@ func TestLongSessionCostsAPageAtATime(t *testing.T) {
 		})
 		return start, list, front, back, text
 	}
-	n := 20_000
-	if full() {
-		n = 200_000
-	}
+	n := amount(5_000, 20_000, 200_000)
 	start, list, front, back, text := cost(n)
 	t.Logf("%d events of 1 kB: bytes read to start %d, list %d, first page %d, last page %d, one text %d", n, start, list, front, back, text)
 	for what, c := range map[string]struct{ is, most int64 }{"start": {start, 1 << 20}, "list": {list, 1 << 18}, "first page": {front, 1 << 18},

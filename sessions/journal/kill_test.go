@@ -50,10 +50,7 @@ func victim(path string) error {
 // JO-04: the host is killed over and over while it writes, on the real file system. What it acknowledged is there, and
 // the journal opens.
 func TestKill(t *testing.T) {
-	rounds := 8
-	if full() {
-		rounds = 1000
-	}
+	rounds := amount(3, 8, 1000)
 	path := filepath.Join(t.TempDir(), "journal.db")
 	acked := map[string]int64{}
 	for range rounds {

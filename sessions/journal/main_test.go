@@ -18,3 +18,14 @@ func TestMain(m *testing.M) {
 
 // full tells whether the long form of the suites was asked for.
 func full() bool { return os.Getenv("BATON_FULL") != "" }
+
+// amount is how much of something a suite does: few under the race detector, most in the long form.
+func amount(few, some, most int) int {
+	switch {
+	case full():
+		return most
+	case slowed:
+		return few
+	}
+	return some
+}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -40,10 +42,7 @@ func TestPowerCut(t *testing.T) {
 		}
 		seed = n
 	}
-	want := 100
-	if full() {
-		want = 2000
-	}
+	want := amount(10, 100, 2000)
 	t.Logf("BATON_SEED=%d", seed)
 	cuts, lost, dir := 0, 0, t.TempDir()
 	for round := uint64(0); cuts < want; round++ {
@@ -233,4 +232,15 @@ func (r *cutRun) inspect(what string) bool {
 		fail("close: %v", err)
 	}
 	return ok
+}
+
+// A suite that cannot fail proves nothing: with the sync weakened (build tag weaksync) it must lose commits.
+func TestWeakSyncTurnsThePowerCutsRed(t *testing.T) {
+	if !full() {
+		t.Skip("BATON_FULL=1 builds the weakened suite")
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-tags", "weaksync", "-run", "TestPowerCut$", ".").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "acknowledged command") {
+		t.Errorf("the suite with a weakened sync: %v\n%s", err, out)
+	}
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
+// filled is the commands that fill sends; more than one batch of a purge.
+const filled = purgeBatch + 100
+
 // fill gives a session some of everything, with a word that can be looked for, and ends it.
 func fill(t *testing.T, j *Journal, word string) Session {
 	t.Helper()
@@ -20,7 +23,7 @@ func fill(t *testing.T, j *Journal, word string) Session {
 		_, err := tx.UpdateSession(s.ID, func(s *Session) { s.Title, s.Cwd, s.Generation = word, "/"+word, g.ID })
 		return err
 	})
-	for i := range 700 {
+	for i := range filled {
 		update(t, j, func(tx *Tx) error {
 			id := fmt.Sprint("c", i)
 			c := Command{Command: sessions.Command{Session: s.ID, CommandID: id, State: sessions.CommandSubmitted}, Text: word}
@@ -74,7 +77,7 @@ func TestDeletedSessionIsGone(t *testing.T) {
 	update(t, j, func(tx *Tx) error { return tx.DeleteSession(s.ID) })
 	for _, purged := range []bool{false, true} {
 		if purged {
-			if n, err := j.Purge(t.Context()); err != nil || n < 700*5 {
+			if n, err := j.Purge(t.Context()); err != nil || n < filled*5 {
 				t.Fatalf("purged %d rows, %v", n, err)
 			}
 		}
@@ -111,7 +114,7 @@ func TestDeletedSessionIsGone(t *testing.T) {
 		t.Errorf("a second purge removed %d rows, %v", n, err)
 	}
 	events, gaps := readAll(t, j, kept.ID, 400)
-	if len(events) != 1400 || len(gaps) != 0 {
+	if len(events) != 2*filled || len(gaps) != 0 {
 		t.Errorf("%d events, %v", len(events), gaps)
 	}
 }
@@ -179,7 +182,7 @@ func TestKeepEventsOfAll(t *testing.T) {
 func TestExport(t *testing.T) {
 	j := openFake(t, newFakeDisk(t, 1))
 	s := fill(t, j, "word")
-	update(t, j, func(tx *Tx) error { _, err := tx.KeepEvents(s.ID, 1000); return err })
+	update(t, j, func(tx *Tx) error { _, err := tx.KeepEvents(s.ID, 2*filled-400); return err })
 	var out bytes.Buffer
 	if err := j.Export(t.Context(), s.ID, &out); err != nil {
 		t.Fatal(err)
@@ -206,7 +209,7 @@ func TestExport(t *testing.T) {
 					t.Errorf("gap %s", v)
 				}
 			case "end":
-				if string(v) != `{"events":1000}` {
+				if string(v) != fmt.Sprintf(`{"events":%d}`, 2*filled-400) {
 					t.Errorf("end %s", v)
 				}
 			case "session":
@@ -217,7 +220,7 @@ func TestExport(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"session": 1, "generation": 1, "input": 700, "command": 700, "request": 700, "event": 1000, "gap": 1, "end": 1}
+	want := map[string]int{"session": 1, "generation": 1, "input": filled, "command": filled, "request": filled, "event": 2*filled - 400, "gap": 1, "end": 1}
 	if fmt.Sprint(counts) != fmt.Sprint(want) || last != "end" {
 		t.Errorf("lines %v, the last is %q; want %v", counts, last, want)
 	}

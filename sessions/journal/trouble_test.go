@@ -210,10 +210,7 @@ func TestFailedSyncOfCheckpointStops(t *testing.T) {
 
 // A disk that fails at any one of its changes leaves a journal that refuses or works, and loses nothing.
 func TestOneFailureAnywhere(t *testing.T) {
-	stride := 31
-	if full() {
-		stride = 1
-	}
+	stride := amount(301, 31, 1)
 	for i, cause := range []error{sqlite3.IOERR_WRITE, sqlite3.FULL, syscall.EIO, syscall.EROFS} {
 		for at := 1 + i; ; at += stride {
 			d := mountFakeDisk(t.TempDir(), uint64(at))
