@@ -33,7 +33,10 @@ func TestI02_FateOfAnInput(t *testing.T) {
 			w := begin(t, func(f *fake) {
 				f.prompt = func(context.Context, sessions.Prompt) error { return c.err }
 				f.answer = func(context.Context, sessions.Answer) error { return c.err }
-				f.cancel = func(_ context.Context, command string) error { f.settle(command, sessions.CommandInterrupted); return c.err }
+				f.cancel = func(_ context.Context, command string) error {
+					f.settle(command, sessions.CommandInterrupted)
+					return c.err
+				}
 			})
 			p := w.opened()
 			p.prompt(2, "c")

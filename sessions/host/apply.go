@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
@@ -98,6 +99,17 @@ func (a *applier) apply(tx *journal.Tx, c *changes, f bridge.Frame) error {
 // event acts on what an event means, and keeps it.
 func (a *applier) event(tx *journal.Tx, c *changes, e sessions.Event) error {
 	switch e.Kind {
+	case sessions.EventTurnStarted:
+		if e.Command == "" && e.Agent == "" {
+			if err := a.begun(tx); err != nil {
+				return err
+			}
+		}
+	case sessions.EventTurnCompleted:
+		if e.Command == "" && e.Agent == "" {
+			a.add(e)
+			return a.ended(tx, c, e.Settled)
+		}
 	case sessions.EventCommandAccepted:
 		cmd, found, err := tx.FindCommand(a.session, e.Command)
 		if err != nil || !found || cmd.State != sessions.CommandSubmitted {
@@ -122,7 +134,7 @@ func (a *applier) event(tx *journal.Tx, c *changes, e sessions.Event) error {
 	case sessions.EventApprovalRequested, sessions.EventQuestionRequested:
 		return a.request(tx, c, e)
 	case sessions.EventRequestResolved:
-		return a.withdrawn(tx, e)
+		return a.withdrawn(tx, c, e)
 	case sessions.EventSelectionChanged, sessions.EventSelectionConfirm:
 		if e.Selection != nil {
 			if _, err := tx.UpdateSession(a.session, func(s *journal.Session) {
@@ -135,21 +147,73 @@ func (a *applier) event(tx *journal.Tx, c *changes, e sessions.Event) error {
 			}
 		}
 	case sessions.EventUsage:
-		if e.Usage != nil {
-			if _, err := tx.UpdateSession(a.session, func(s *journal.Session) { s.Usage = e.Usage }); err != nil {
+		if e.Usage != nil && e.Agent == "" { // a sub-agent's count is its own
+			if err := a.usage(tx, e); err != nil {
 				return err
-			}
-			if _, found, err := tx.FindCommand(a.session, e.Command); err != nil {
-				return err
-			} else if found {
-				if _, err := tx.UpdateCommand(a.session, e.Command, func(cmd *journal.Command) { cmd.Usage = e.Usage }); err != nil {
-					return err
-				}
 			}
 		}
 	}
 	a.add(e)
 	return nil
+}
+
+// begun notes a turn that the agent began by itself: nothing can be sent until its end. A queue that was paused before
+// stays so.
+func (a *applier) begun(tx *journal.Tx) error {
+	s, err := tx.GetSession("", a.session)
+	if err != nil || s.State != sessions.SessionIdle {
+		return err
+	}
+	if err := holdQueue(tx, a.session); err != nil {
+		return err
+	}
+	_, err = tx.MoveSession(a.session, sessions.SessionBusy, func(s *journal.Session) { s.HadTurn = true })
+	return err
+}
+
+// ended frees the session of a turn that the agent began by itself.
+func (a *applier) ended(tx *journal.Tx, c *changes, how *sessions.Settlement) error {
+	s, err := tx.GetSession("", a.session)
+	if err != nil || s.State != sessions.SessionRunning {
+		return err
+	}
+	return a.free(tx, c, !a.holds && how != nil && goesOn(how.State))
+}
+
+// usage keeps what a command has used so far, and as the session's what its latest turn has. An agent reports the window
+// and the tokens apart, so that a count that a report leaves out stands.
+func (a *applier) usage(tx *journal.Tx, e sessions.Event) error {
+	used := *e.Usage
+	_, found, err := tx.FindCommand(a.session, e.Command)
+	if err != nil {
+		return err
+	}
+	if found {
+		if _, err := tx.UpdateCommand(a.session, e.Command, func(cmd *journal.Command) {
+			if cmd.Usage != nil {
+				used = over(*cmd.Usage, used)
+			}
+			cmd.Usage = &used
+		}); err != nil {
+			return err
+		}
+	}
+	_, err = tx.UpdateSession(a.session, func(s *journal.Session) { s.Usage = &used })
+	return err
+}
+
+// over is a later report of the same turn laid over an earlier one.
+func over(was, now sessions.Usage) sessions.Usage {
+	for _, f := range []struct{ was, now *int64 }{{&was.Input, &now.Input}, {&was.Cached, &now.Cached}, {&was.Output, &now.Output},
+		{&was.Reasoning, &now.Reasoning}, {&was.Total, &now.Total}, {&was.Window, &now.Window}} {
+		if *f.now == 0 {
+			*f.now = *f.was
+		}
+	}
+	if now.Cost == 0 {
+		now.Cost = was.Cost
+	}
+	return now
 }
 
 var settling = map[sessions.CommandState]sessions.CommandEvent{
@@ -175,7 +239,12 @@ func (a *applier) settle(tx *journal.Tx, c *changes, s sessions.Settlement, e se
 	}
 	e.Settled = &s
 	a.add(e)
-	return a.free(tx, c, !a.holds && (s.State == sessions.CommandCompleted || s.State == sessions.CommandFailed))
+	return a.free(tx, c, !a.holds && cmd.Steer == "" && goesOn(s.State))
+}
+
+// goesOn tells whether the queue goes on after a turn that ended so.
+func goesOn(s sessions.CommandState) bool {
+	return s == sessions.CommandCompleted || s == sessions.CommandFailed
 }
 
 func (a *applier) move(tx *journal.Tx, s sessions.Settlement) error {
@@ -220,16 +289,21 @@ func (a *applier) free(tx *journal.Tx, c *changes, next bool) error {
 	return a.dispatch(tx, c)
 }
 
-// dispatch submits the oldest queued command of an idle session.
+// dispatch submits the oldest queued command of an idle session, those apart that wait to be let go.
 func (a *applier) dispatch(tx *journal.Tx, c *changes) error {
 	unknown, err := tx.UnknownCommands(a.session, false)
 	if err != nil || len(unknown) > 0 {
 		return err // the queue waits until somebody has looked
 	}
-	q, found, err := tx.NextQueued(a.session)
-	if err != nil || !found {
+	queued, err := tx.QueuedCommands(a.session)
+	if err != nil {
 		return err
 	}
+	i := slices.IndexFunc(queued, func(q journal.Command) bool { return q.WhenBusy != heldInQueue })
+	if i < 0 {
+		return nil
+	}
+	q := queued[i]
 	if _, err := tx.MoveCommand(a.session, q.CommandID, sessions.CommandSubmit, func(cmd *journal.Command) { cmd.Generation = a.generation }); err != nil {
 		return err
 	}
@@ -237,6 +311,31 @@ func (a *applier) dispatch(tx *journal.Tx, c *changes) error {
 		return err
 	}
 	return a.submit(tx, c, q)
+}
+
+// heldInQueue marks, in place of what its caller chose for a busy session, a queued command that another one overtook while
+// the queue was paused. It was not what its caller expected to follow, so that it waits until somebody asks for the queue.
+const heldInQueue = "held"
+
+// holdQueue marks what is queued now, and letGo takes the marks off.
+func holdQueue(tx *journal.Tx, session string) error { return markQueue(tx, session, heldInQueue) }
+
+func letGo(tx *journal.Tx, session string) error { return markQueue(tx, session, "queue") }
+
+func markQueue(tx *journal.Tx, session, mark string) error {
+	queued, err := tx.QueuedCommands(session)
+	if err != nil {
+		return err
+	}
+	for _, q := range queued {
+		if q.WhenBusy == mark {
+			continue
+		}
+		if _, err := tx.UpdateCommand(session, q.CommandID, func(cmd *journal.Command) { cmd.WhenBusy = mark }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // submit writes the intent to give a command to the agent.
@@ -277,6 +376,10 @@ func (a *applier) input(tx *journal.Tx, c *changes, r bridge.InputResult) error 
 	return nil
 }
 
+// holding are refusals of one prompt that the next would meet as well, or that say that somebody has to look: no command of
+// the queue shall be spent on an agent that is gone or at work, or that no longer is what was confirmed.
+var holding = []sessions.Code{sessions.CodeNotRunning, sessions.CodeAgentExited, sessions.CodeBusy, sessions.CodeSelectionUnconfirmed, sessions.CodeFenced}
+
 func (a *applier) promptInput(tx *journal.Tx, c *changes, r bridge.InputResult) error {
 	if r.State == bridge.InputWritten {
 		return nil
@@ -285,9 +388,9 @@ func (a *applier) promptInput(tx *journal.Tx, c *changes, r bridge.InputResult) 
 	if err != nil || !found || (cmd.State != sessions.CommandSubmitted && cmd.State != sessions.CommandUnknown) {
 		return err
 	}
-	if e := r.Error; e != nil && (e.Code == sessions.CodeNotRunning || e.Code == sessions.CodeAgentExited) {
+	if e := r.Error; e != nil && slices.Contains(holding, e.Code) {
 		held := a.holds
-		a.holds = true // the agent may be about to be reported gone: no turn of the queue shall be spent on it
+		a.holds = true
 		defer func() { a.holds = held }()
 	}
 	s := sessions.Settlement{Command: r.Ref, State: sessions.CommandUnknown, Outcome: "write_broken",

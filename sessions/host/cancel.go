@@ -25,6 +25,9 @@ func (h *Host) Cancel(ctx context.Context, who sessions.Caller, a sessions.Cance
 			return sessions.CancelResult{}, err
 		}
 	}
+	if err := checkKey(a.Key); err != nil {
+		return sessions.CancelResult{}, err
+	}
 	mean := meaning("cancel", a)
 	var target string
 	var fenced bool

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/batonmcp/baton/sandbox"
@@ -22,28 +23,14 @@ func (h *Host) Close(ctx context.Context, who sessions.Caller, a sessions.CloseA
 	if err != nil {
 		return sessions.CloseResult{}, err
 	}
+	if err := checkKey(a.Key); err != nil {
+		return sessions.CloseResult{}, err
+	}
 	mean := meaning("close", a)
-	gone := false
-	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		if _, found, err := replay(tx, who, a.Key, "close", mean); err != nil {
-			return err
-		} else if found {
-			if s, ok, err := tx.FindSession(a.SessionID); err != nil || ok && s.State == sessions.SessionDeleted {
-				gone = true
-				return err
-			}
-		}
-		s, err := tx.GetSession(who.Principal, a.SessionID)
-		if err != nil {
-			return err
-		}
-		if err := guard(s, a.Guard); err != nil {
-			return err
-		}
-		if err := h.closeIn(tx, c, s); err != nil || a.Key == "" {
-			return err
-		}
-		return tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "close", Scope: s.ID, Meaning: mean, State: "done"})
+	var was closeOp
+	err = h.update(ctx, func(tx *journal.Tx, c *changes) (err error) {
+		was, err = h.closeOnce(tx, c, who, a, mean)
+		return err
 	})
 	if err != nil {
 		if trouble(err) {
@@ -51,25 +38,82 @@ func (h *Host) Close(ctx context.Context, who sessions.Caller, a sessions.CloseA
 		}
 		return sessions.CloseResult{}, err
 	}
-	if gone {
+	if was.deleted {
 		return sessions.CloseResult{Session: sessions.Session{SessionID: a.SessionID, State: sessions.SessionDeleted}, Stopped: string(sandbox.Confirmed), Proof: "deleted before"}, nil
 	}
-	res, err := h.closed(ctx, who, a.SessionID, wait)
-	if err != nil || !a.Delete || res.Session.State == sessions.SessionClosing {
+	res, over, err := h.closed(ctx, who, a.SessionID, was.Generation, wait)
+	if err != nil || !a.Delete || !over || was.Generation != res.Session.Generation {
 		return res, err
 	}
-	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		c.touch(a.SessionID, true)
-		return tx.DeleteSession(a.SessionID)
-	})
-	if err == nil {
-		select {
-		case h.deleted <- struct{}{}:
-		default:
-		}
+	if err := h.forgetSession(ctx, who, a.SessionID); err != nil {
+		return res, err
 	}
 	res.Session.State = sessions.SessionDeleted
-	return res, err
+	return res, nil
+}
+
+// closeOp is what a close came to, as its repetition finds it.
+type closeOp struct {
+	Generation string `json:"generation,omitempty"` // the one that it ends
+	deleted    bool   // it did all that it was asked to, and nothing is left
+}
+
+// closeOnce does what a close asks for, or finds what it came to. A repetition touches no later generation.
+func (h *Host) closeOnce(tx *journal.Tx, c *changes, who sessions.Caller, a sessions.CloseArgs, mean string) (was closeOp, err error) {
+	op, found, err := replay(tx, who, a.Key, "close", mean)
+	if err != nil {
+		return was, err
+	}
+	if found {
+		s, ok, err := tx.FindSession(a.SessionID)
+		if err == nil && len(op.Result) > 0 {
+			err = json.Unmarshal(op.Result, &was)
+		}
+		was.deleted = ok && s.State == sessions.SessionDeleted
+		return was, err
+	}
+	s, err := tx.GetSession(who.Principal, a.SessionID)
+	if err != nil {
+		return was, err
+	}
+	if err := guard(s, a.Guard); err != nil {
+		return was, err
+	}
+	was.Generation = s.Generation
+	if err := h.closeIn(tx, c, s); err != nil || a.Key == "" {
+		return was, err
+	}
+	result, err := json.Marshal(was)
+	if err != nil {
+		return was, err
+	}
+	return was, tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "close", Scope: s.ID, Meaning: mean, State: "done", Result: result})
+}
+
+// forgetSession deletes a session whose processes have ended.
+func (h *Host) forgetSession(ctx context.Context, who sessions.Caller, id string) error {
+	err := h.update(ctx, func(tx *journal.Tx, c *changes) error {
+		s, found, err := tx.FindSession(id)
+		if err != nil || found && s.State == sessions.SessionDeleted {
+			return err
+		}
+		if s, err = tx.GetSession(who.Principal, id); err != nil {
+			return err
+		}
+		if s.State != sessions.SessionClosed && s.State != sessions.SessionFailed {
+			return sessions.Errorf(sessions.CodeBusy, "session %s is %s again, and was not deleted", id, s.State).Do("close it first")
+		}
+		c.touch(id, true)
+		return tx.DeleteSession(id)
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case h.deleted <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // closeIn writes the intent to stop. A session that has ended is left alone.
@@ -106,21 +150,27 @@ func (h *Host) closing(tx *journal.Tx, c *changes, s journal.Session) (moved boo
 	return true, err
 }
 
-// closed waits for the end of the last generation and gives its verdict.
-func (h *Host) closed(ctx context.Context, who sessions.Caller, id string, wait time.Duration) (sessions.CloseResult, error) {
+// closed waits for the end of a generation and gives its verdict; over tells whether it came in time.
+func (h *Host) closed(ctx context.Context, who sessions.Caller, id, generation string, wait time.Duration) (res sessions.CloseResult, over bool, err error) {
 	var g journal.Generation
-	v, done, err := h.await(ctx, who.Principal, id, wait, func(tx *journal.Tx, v *sessions.Session) (found bool, err error) {
-		g, found, err = tx.LastGeneration(id)
-		if err != nil || !found {
-			return true, err
+	res.Session, over, err = h.await(ctx, who.Principal, id, wait, func(tx *journal.Tx, v *sessions.Session) (bool, error) {
+		if generation == "" {
+			return true, nil
+		}
+		if g, err = tx.GetGeneration(generation); err != nil {
+			return false, err
 		}
 		return !g.EndedAt.IsZero(), nil
 	})
-	res := sessions.CloseResult{Session: v, Stopped: string(sandbox.Unconfirmed), Proof: "the session is still being stopped; call session_close again"}
-	if done && g.Verdict != "" {
+	if over && err == nil {
 		res.Stopped, res.Proof = g.Verdict, g.Proof
+		if g.Verdict == "" {
+			res.Stopped, res.Proof = string(sandbox.Confirmed), string(sandbox.ProofNeverStarted)
+		}
+		return res, true, nil
 	}
-	return res, err
+	res.Stopped, res.Proof = string(sandbox.Unconfirmed), "the session is still being stopped; call session_close again"
+	return res, false, err
 }
 
 // closeUnwritten stops a session whose close could not be journalled, because of cause. The journal gets the close, and

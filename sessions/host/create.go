@@ -114,9 +114,8 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 	if err != nil {
 		return created{}, false, err
 	}
-	if h.Live() >= h.o.MaxSessions {
-		return created{}, false, sessions.Errorf(sessions.CodeLimitExceeded, "%d sessions are live, the limit is %d", h.Live(), h.o.MaxSessions).
-			Do("close one that is no longer needed")
+	if err := h.roomForOne(); err != nil {
+		return created{}, false, err
 	}
 	mine := id.generation
 	h.mu.Lock()
@@ -124,9 +123,11 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 	h.mu.Unlock()
 	fresh := true
 	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		if again, found, err := reservedIn(tx, who, a, mean); err != nil || found {
-			fresh = again.generation == mine // a first run of this very update was recorded
-			id = again
+		if was, _, found, err := reservedIn(tx, who, a, mean); err != nil {
+			return err
+		} else if found {
+			id, err = createdBy(was, a)
+			fresh = id.generation == mine // a first run of this very update was recorded
 			return err
 		}
 		fresh = true
@@ -170,37 +171,73 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 	return id, fresh && err == nil, err
 }
 
+// roomForOne refuses a start beyond the bound of live sessions. Starts at the same moment may pass it by as many.
+func (h *Host) roomForOne() error {
+	if n := h.Live(); n >= h.o.MaxSessions {
+		return sessions.Errorf(sessions.CodeLimitExceeded, "%d sessions are live, the limit is %d", n, h.o.MaxSessions).
+			Do("close one that is no longer needed")
+	}
+	return nil
+}
+
+// reserved finds what the keys of a create made before. A key that was not given with it then stands for it from now on.
 func (h *Host) reserved(ctx context.Context, who sessions.Caller, a sessions.CreateArgs, mean string) (id created, found bool, err error) {
-	err = h.j.View(ctx, func(tx *journal.Tx) error {
-		id, found, err = reservedIn(tx, who, a, mean)
+	var was journal.Operation
+	var lacks []string
+	look := func(tx *journal.Tx) (err error) {
+		was, lacks, found, err = reservedIn(tx, who, a, mean)
+		if err == nil && found {
+			id, err = createdBy(was, a)
+		}
 		return err
+	}
+	if err := h.j.View(ctx, look); err != nil || !found || len(lacks) == 0 {
+		return id, found, err
+	}
+	err = h.update(ctx, func(tx *journal.Tx, _ *changes) error {
+		if err := look(tx); err != nil {
+			return err
+		}
+		for _, key := range lacks {
+			op := was
+			op.Key = key
+			if err := tx.PutOperation(op); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return id, found, err
 }
 
-// reservedIn looks both keys of a create up; they must name the same session.
-func reservedIn(tx *journal.Tx, who sessions.Caller, a sessions.CreateArgs, mean string) (created, bool, error) {
+// reservedIn looks both keys of a create up; they must name the same session. lacks are those that name none yet.
+func reservedIn(tx *journal.Tx, who sessions.Caller, a sessions.CreateArgs, mean string) (was journal.Operation, lacks []string, found bool, err error) {
 	for _, key := range []string{a.Key, a.SessionID} {
-		op, found, err := replay(tx, who, key, "create", mean)
-		if err != nil {
-			return created{}, false, err
+		op, there, err := replay(tx, who, key, "create", mean)
+		switch {
+		case err != nil:
+			return was, nil, false, err
+		case key != "" && !there:
+			lacks = append(lacks, key)
+		case there && (found && op.Scope != was.Scope || a.SessionID != "" && a.SessionID != op.Scope):
+			return was, nil, false, journal.KeyConflict(op)
+		case there:
+			was, found = op, true
 		}
-		if !found {
-			continue
-		}
-		if a.SessionID != "" && a.SessionID != op.Scope {
-			return created{}, false, journal.KeyConflict(op)
-		}
-		var r map[string]string
-		if err := json.Unmarshal(op.Result, &r); err != nil {
-			return created{}, false, err
-		}
-		if a.CommandID != "" && a.CommandID != r["command"] {
-			return created{}, false, journal.KeyConflict(op)
-		}
-		return created{session: op.Scope, generation: r["generation"], command: r["command"]}, true, nil
 	}
-	return created{}, false, nil
+	return was, lacks, found, nil
+}
+
+// createdBy reads what a create came to.
+func createdBy(op journal.Operation, a sessions.CreateArgs) (created, error) {
+	var r map[string]string
+	if err := json.Unmarshal(op.Result, &r); err != nil {
+		return created{}, err
+	}
+	if a.CommandID != "" && a.CommandID != r["command"] {
+		return created{}, journal.KeyConflict(op)
+	}
+	return created{session: op.Scope, generation: r["generation"], command: r["command"]}, nil
 }
 
 // created waits for a session to be ready, and for its first command where the caller gave a time for that.
@@ -229,7 +266,7 @@ func (h *Host) created(ctx context.Context, who sessions.Caller, id created, a s
 		if !cmd.State.Settled() {
 			return asks(v) || !v.State.Live(), nil
 		}
-		text, _, err := tx.LastFinalText(id.session, id.command)
+		text, err := finalText(tx, id.session, id.command)
 		res.Text = clip(text, sessions.DefaultMaxChars)
 		return true, err
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
@@ -45,6 +47,10 @@ type Host struct {
 	hub   *hub
 	can   sandbox.Capability
 
+	// Other things in tests alone.
+	ask func(context.Context, bridge.Spec) (sessions.Probe, error) // probe
+	run func(*tender)                                              // (*tender).run
+
 	life context.Context // ends when the host stops; sessions go on
 	end  context.CancelFunc
 	wg   sync.WaitGroup
@@ -54,9 +60,10 @@ type Host struct {
 
 	mu        sync.Mutex
 	stopping  bool
-	tenders   map[string]*tender // by session
-	launches  map[string]launch  // by generation: what may not be journalled, until the bridge has it
-	probes    map[string]probed  // by runner
+	tenders   map[string]*tender       // by session
+	launches  map[string]launch        // by generation: what may not be journalled, until the bridge has it
+	probes    map[string]probed        // by runner
+	asking    map[string]chan struct{} // by runner: held by who asks it
 	doubts    map[doubt]struct{}
 	busySince time.Time // the last moment with a live session or a call
 }
@@ -69,7 +76,8 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 100
 	}
-	h := &Host{o: o, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, doubts: map[doubt]struct{}{}, busySince: time.Now()}
+	h := &Host{o: o, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]struct{}{}, busySince: time.Now()}
+	h.ask, h.run = h.probe, (*tender).run
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx)) // the host's own life, not the starter's
 	h.can = sandbox.Probe(ctx)
 	if o.Rung != "" {
@@ -245,7 +253,7 @@ func (c *changes) events(tx *journal.Tx, session string, evs ...sessions.Event) 
 		return err
 	}
 	for _, e := range evs {
-		c.touch(session, notable(e.Kind))
+		c.touch(session, worthAWait(e.Kind, e.Command))
 	}
 	return nil
 }
@@ -254,14 +262,7 @@ func (c *changes) events(tx *journal.Tx, session string, evs ...sessions.Event) 
 var notableKinds = []sessions.EventKind{sessions.EventCommandSettled, sessions.EventApprovalRequested, sessions.EventQuestionRequested,
 	sessions.EventSessionStarted, sessions.EventSessionClosed, sessions.EventSessionFailed}
 
-func notable(k sessions.EventKind) bool {
-	for _, n := range notableKinds {
-		if n == k {
-			return true
-		}
-	}
-	return false
-}
+func notable(k sessions.EventKind) bool { return slices.Contains(notableKinds, k) }
 
 // kick tells the tender of a session that there are inputs to give.
 func (h *Host) kick(session string) {
@@ -305,11 +306,14 @@ func budget(n int) (int, error) {
 }
 
 // clip cuts a text to a budget of characters and says so.
-func clip(text string, max int) string {
+func clip(text string, max int) string { return cut(text, max, "session_read gives the rest") }
+
+// cut cuts a text to a number of characters, and says how much of it is there and how to get the rest.
+func cut(text string, max int, rest string) string {
 	n := 0
 	for i := range text {
 		if n == max {
-			return text[:i] + fmt.Sprintf("\n[cut: %d of %d bytes; session_read gives the rest]", i, len(text))
+			return text[:i] + fmt.Sprintf("\n[cut: %d of %d bytes; %s]", i, len(text), rest)
 		}
 		n++
 	}

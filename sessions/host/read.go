@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/journal"
@@ -59,17 +60,19 @@ func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArg
 	return res, nil
 }
 
-// withinBudget cuts the texts of a page to the budget and tells how many of its events fit. The first event always
-// does, clipped if it must be.
+// readAgain is how a caller gets what did not fit: the cursor has passed the event.
+const readAgain = "read again from the cursor before with a larger max_chars"
+
+// withinBudget cuts the texts of a page to the budget, in characters, and tells how many of its events fit. The first
+// event always does, cut if it must be.
 func withinBudget(evs []sessions.Event, max int) int {
 	used := 0
 	for i := range evs {
 		e := &evs[i]
-		size := len(e.Text)
+		size := utf8.RuneCountInString(e.Text) + len(e.Raw)
 		if e.Tool != nil {
-			size += len(e.Tool.Output) + len(e.Tool.Detail)
+			size += utf8.RuneCountInString(e.Tool.Output) + len(e.Tool.Detail)
 		}
-		size += len(e.Raw)
 		if used+size <= max {
 			used += size
 			continue
@@ -77,11 +80,12 @@ func withinBudget(evs []sessions.Event, max int) int {
 		if i > 0 {
 			return i
 		}
-		e.Text = clip(e.Text, max)
+		used = min(utf8.RuneCountInString(e.Text), max)
+		e.Text = cut(e.Text, max, readAgain)
 		e.Raw = nil
 		if e.Tool != nil {
 			t := *e.Tool
-			t.Output, t.Detail = clip(t.Output, max-min(len(e.Text), max)), nil
+			t.Output, t.Detail = cut(t.Output, max-used, readAgain), nil
 			e.Tool = &t
 		}
 		used = max

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"slices"
+
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
 	"github.com/batonmcp/baton/sessions/journal"
@@ -35,6 +37,10 @@ func (a *applier) request(tx *journal.Tx, c *changes, e sessions.Event) error {
 	return a.answer(tx, c, &q, answer, "policy:"+s.Settings.AutoAnswer)
 }
 
+// edits are the tools that approve-edits speaks of, as the app-server and ACP name a change of files. What ACP calls a
+// delete or a move is left to a person.
+var edits = []string{"file_change", "edit"}
+
 // policyAnswer is what a session's auto_answer policy says. It never widens: approve means this once, and where that is
 // not one single option the request waits for a person.
 func policyAnswer(policy string, q *sessions.Request) (sessions.Answer, bool) {
@@ -43,7 +49,7 @@ func policyAnswer(policy string, q *sessions.Request) (sessions.Answer, bool) {
 	case autoApproveAll:
 		decision = "approve"
 	case autoApproveEdits:
-		if q.Tool == nil || q.Tool.Name != "file_change" {
+		if q.Tool == nil || !slices.Contains(edits, q.Tool.Name) {
 			return sessions.Answer{}, false
 		}
 		decision = "approve"
@@ -87,7 +93,7 @@ func (a *applier) answer(tx *journal.Tx, c *changes, q *sessions.Request, answer
 }
 
 // withdrawn records that the agent no longer waits.
-func (a *applier) withdrawn(tx *journal.Tx, e sessions.Event) error {
+func (a *applier) withdrawn(tx *journal.Tx, c *changes, e sessions.Event) error {
 	if e.Request == nil {
 		a.add(e)
 		return nil
@@ -99,6 +105,7 @@ func (a *applier) withdrawn(tx *journal.Tx, e sessions.Event) error {
 	if !found || (r.State != sessions.RequestPending && r.State != sessions.RequestAnswering) {
 		return nil // our own answer resolved it
 	}
+	c.touch(a.session, true) // whoever answered it is waiting
 	return a.resolve(tx, r, sessions.RequestWithdraw, e.Request.Reason, e)
 }
 

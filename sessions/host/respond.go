@@ -20,6 +20,12 @@ func (h *Host) Respond(ctx context.Context, who sessions.Caller, a sessions.Resp
 	if err := sessions.CheckUUID("request_id", a.RequestID); err != nil {
 		return sessions.RespondResult{}, err
 	}
+	if err := checkKey(a.Key); err != nil {
+		return sessions.RespondResult{}, err
+	}
+	if a.Scope == "once" {
+		a.Scope = "" // which it is when it is left out
+	}
 	mean := meaning("respond", a)
 	err := h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		s, err := tx.GetSession(who.Principal, a.SessionID)
@@ -47,6 +53,9 @@ func (h *Host) Respond(ctx context.Context, who sessions.Caller, a sessions.Resp
 			return sessions.Errorf(sessions.CodeAlreadyAnswered, "request %s was answered by %s%s", q.RequestID, q.AnsweredBy, said(q.Answer)).
 				Do("look at the session: the first answer stands")
 		}
+		if s.State == sessions.SessionClosing {
+			return sessions.Errorf(sessions.CodeNotRunning, "session %s is being closed, and takes no answer any more", s.ID).Do("wait until it is closed")
+		}
 		ap := applier{h: h, session: s.ID, generation: q.Generation}
 		if err := ap.answer(tx, c, &q.Request, answer, who.Principal); err != nil {
 			return err
@@ -71,7 +80,23 @@ func (h *Host) Respond(ctx context.Context, who sessions.Caller, a sessions.Resp
 		res.Request = q.Request
 		return q.State != sessions.RequestPending && q.State != sessions.RequestAnswering, nil
 	})
+	if err == nil {
+		err = undelivered(&res.Request)
+	}
 	return res, err
+}
+
+// undelivered is the error of an answer that was taken and did not reach the agent, or may not have.
+func undelivered(q *sessions.Request) error {
+	switch q.State {
+	case sessions.RequestWithdrawn:
+		return sessions.Errorf(sessions.CodeWithdrawn, "request %s is no longer waited for, and the answer was not given: %s", q.RequestID, q.Reason).
+			Do("look at the session's events for what the agent did instead")
+	case sessions.RequestUnknown:
+		return sessions.Errorf(sessions.CodeOutcomeUnknown, "whether the answer to request %s reached the agent is not known: %s", q.RequestID, q.Reason).
+			Do("look at the session; resume it if it has ended")
+	}
+	return nil
 }
 
 func sameAnswer(a, b sessions.Answer) bool {

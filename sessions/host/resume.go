@@ -29,6 +29,9 @@ func (h *Host) Resume(ctx context.Context, who sessions.Caller, a sessions.Resum
 	if err := checkSettings(&a.Settings); err != nil {
 		return sessions.ResumeResult{}, err
 	}
+	if err := checkKey(a.Key); err != nil {
+		return sessions.ResumeResult{}, err
+	}
 	mean := meaning("resume", a)
 	if _, _, err := h.await(ctx, who.Principal, a.SessionID, max(wait, endPatience), func(tx *journal.Tx, v *sessions.Session) (bool, error) {
 		if v.State.Live() {
@@ -139,6 +142,9 @@ func (r *resumption) prepare(ctx context.Context) error {
 func (r *resumption) plan(s journal.Session, g journal.Generation) error {
 	if g.AccountDigest != "" && g.AccountDigest != account(r.who.Env) {
 		return otherAccount(s.ID)
+	}
+	if err := r.h.roomForOne(); err != nil {
+		return err
 	}
 	settings, err := merged(s, r.a.Settings)
 	if err != nil {
@@ -262,6 +268,11 @@ func (r *resumption) apply(tx *journal.Tx, c *changes) error {
 			if _, err := tx.UpdateCommand(s.ID, u.CommandID, func(k *journal.Command) { k.Acked = true }); err != nil {
 				return err
 			}
+		}
+	}
+	if r.a.RunQueue {
+		if err := letGo(tx, s.ID); err != nil {
+			return err
 		}
 	}
 	ap := applier{h: r.h, session: s.ID, generation: r.generation}

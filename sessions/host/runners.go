@@ -18,10 +18,12 @@ import (
 	"github.com/batonmcp/baton/sessions/bridge"
 )
 
-// probeLimit bounds one look at a runner, and probeKept is how long what it said is believed.
+// probeLimit bounds one look at a runner. What it said is believed for probeKept, and that it could not be asked for
+// problemKept: long enough for callers that come together, short enough for a person who just logged in.
 const (
-	probeLimit = 15 * time.Second
-	probeKept  = 5 * time.Minute
+	probeLimit  = 15 * time.Second
+	probeKept   = 5 * time.Minute
+	problemKept = 10 * time.Second
 )
 
 // probed is what a runner said about itself.
@@ -29,6 +31,15 @@ type probed struct {
 	executable, account string
 	at                  time.Time
 	runner              sessions.Runner
+}
+
+// good tells whether it still answers a question about the same runner.
+func (p probed) good(executable, account string) bool {
+	kept := probeKept
+	if p.runner.Problem != "" {
+		kept = problemKept
+	}
+	return p.executable == executable && p.account == account && time.Since(p.at) < kept
 }
 
 // RunnerList shows every runner: whether it is installed, and what it said of itself when it was asked, in a bridge
@@ -61,17 +72,43 @@ func (h *Host) runner(ctx context.Context, who sessions.Caller, cfg *config.Conf
 		return r
 	}
 	r.Installed, r.Executable = true, found.Executable
-	key := account(who.Env)
+	key, asked := account(who.Env), time.Now()
+	// One question at a time: who comes meanwhile takes the answer.
+	h.mu.Lock()
+	turn := h.asking[name]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		h.asking[name] = turn
+	}
+	h.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		r.Problem = sessions.AsError(context.Cause(ctx)).Error()
+		return r
+	}
 	h.mu.Lock()
 	was, ok := h.probes[name]
 	h.mu.Unlock()
-	if ok && !refresh && was.executable == found.Executable && was.account == key && time.Since(was.at) < probeKept {
+	if ok && was.good(found.Executable, key) && (!refresh || was.at.After(asked)) {
 		return was.runner
 	}
+	r = h.asked(ctx, who, found, r)
+	if ctx.Err() == nil {
+		h.mu.Lock()
+		h.probes[name] = probed{executable: found.Executable, account: key, at: time.Now(), runner: r}
+		h.mu.Unlock()
+	}
+	return r
+}
+
+// asked fills in what an installed runner says of itself, or why it could not be asked.
+func (h *Host) asked(ctx context.Context, who sessions.Caller, found config.Runner, r sessions.Runner) sessions.Runner {
 	spec := bridge.Spec{Protocol: found.Protocol, Argv: found.Argv, Dir: "/", HandshakeSeconds: int(probeLimit.Seconds()),
 		Env:  env.Build(env.Allowed(who.Env), found.Env, nil, filepath.Dir(found.Executable)),
-		Open: sessions.OpenParams{Runner: name, Generation: sessions.NewID(), Cwd: "/"}}
-	p, err := h.probe(ctx, spec)
+		Open: sessions.OpenParams{Runner: r.Name, Generation: sessions.NewID(), Cwd: "/"}}
+	p, err := h.ask(ctx, spec)
 	if err != nil {
 		r.Problem = sessions.AsError(err).Error()
 		if sessions.CodeOf(err) == sessions.CodeNotLoggedIn {
@@ -92,9 +129,6 @@ func (h *Host) runner(ctx context.Context, who sessions.Caller, cfg *config.Conf
 	if p.Capability != nil {
 		r.Capability = p.Capability
 	}
-	h.mu.Lock()
-	h.probes[name] = probed{executable: found.Executable, account: key, at: time.Now(), runner: r}
-	h.mu.Unlock()
 	return r
 }
 
@@ -129,6 +163,7 @@ func (h *Host) probe(ctx context.Context, spec bridge.Spec) (sessions.Probe, err
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		proc.Stop(ctx)
+		proc.Release()
 	}()
 	conn, err := local.Dial(ctx, socket)
 	if err != nil {

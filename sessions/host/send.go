@@ -109,6 +109,9 @@ func (h *Host) submitNew(tx *journal.Tx, c *changes, who sessions.Caller, a sess
 	case !s.State.Live() || s.State == sessions.SessionClosing:
 		return sessions.Errorf(sessions.CodeNotRunning, "session %s is %s", s.ID, s.State).Do("call session_resume, then send again")
 	case s.State == sessions.SessionIdle && !busy:
+		if err := holdQueue(tx, s.ID); err != nil {
+			return err
+		}
 		cmd.State, cmd.Generation = sessions.CommandSubmitted, s.Generation
 	case a.WhenBusy == "steer" && busy:
 		if !s.Capability.Steer {
@@ -194,7 +197,7 @@ func (h *Host) sent(ctx context.Context, who sessions.Caller, session, command s
 		if !cmd.State.Settled() {
 			return asks(v), nil
 		}
-		text, _, err := tx.LastFinalText(session, command)
+		text, err := finalText(tx, session, command)
 		res.Text = clip(text, max)
 		return true, err
 	})

@@ -83,7 +83,7 @@ func (h *Host) tend(session, generation string, proc *sandbox.Process, lastOut u
 	}
 	h.tenders[session] = t
 	h.mu.Unlock()
-	if !h.spawn(t.run) {
+	if !h.spawn(func() { h.run(t) }) {
 		h.forget(t)
 	}
 }
@@ -333,6 +333,7 @@ func (t *tender) serve(link *bridge.Link) error {
 			}
 		}
 	}()
+	defer context.AfterFunc(t.h.life, func() { link.Close() })() // a write to a bridge that hangs ends with the host
 	defer func() {
 		link.Close()
 		close(quit)

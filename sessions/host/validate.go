@@ -25,6 +25,14 @@ func oneOf(name, value string, allowed ...string) error {
 	return sessions.Errorf(sessions.CodeInvalidParams, "%s %.80q is not known", name, value).Do("use one of: %s", strings.Join(allowed, ", "))
 }
 
+// checkKey refuses what is no key; there need not be one.
+func checkKey(key string) error {
+	if key == "" {
+		return nil
+	}
+	return sessions.CheckName("key", key)
+}
+
 // checkSettings refuses what is wrong whatever the runner is.
 func checkSettings(s *sessions.Settings) error {
 	for _, err := range []error{

@@ -1,8 +1,11 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/journal"
@@ -38,15 +41,17 @@ func (h *Host) Wait(ctx context.Context, who sessions.Caller, a sessions.WaitArg
 	}
 	every := a.Until == "event"
 	look := func(tx *journal.Tx) ([]sessions.Waited, error) {
-		return h.lookAt(tx, who, a.SessionIDs, after, every, max)
+		return h.lookAt(tx, who, a.SessionIDs, after, every)
 	}
 	if len(a.SessionIDs) == 0 {
 		if err := h.acknowledge(ctx, who, after); err != nil {
 			return sessions.WaitResult{}, err
 		}
-		look = func(tx *journal.Tx) ([]sessions.Waited, error) { return h.inbox(tx, who, every, max) }
+		look = func(tx *journal.Tx) ([]sessions.Waited, error) { return h.inbox(tx, who, every) }
 	}
-	return h.waitFor(ctx, who, a.SessionIDs, every, wait, look)
+	res, err := h.waitFor(ctx, who, a.SessionIDs, every, wait, look)
+	share(res.Sessions, max)
+	return res, err
 }
 
 func (h *Host) waitFor(ctx context.Context, who sessions.Caller, ids []string, every bool, d time.Duration, look func(*journal.Tx) ([]sessions.Waited, error)) (sessions.WaitResult, error) {
@@ -113,7 +118,7 @@ func next(found []sessions.Waited) string {
 }
 
 // lookAt returns those of the sessions that have news.
-func (h *Host) lookAt(tx *journal.Tx, who sessions.Caller, ids []string, after map[string]int64, every bool, max int) ([]sessions.Waited, error) {
+func (h *Host) lookAt(tx *journal.Tx, who sessions.Caller, ids []string, after map[string]int64, every bool) ([]sessions.Waited, error) {
 	var found []sessions.Waited
 	for _, id := range ids {
 		s, err := tx.GetSession(who.Principal, id)
@@ -124,7 +129,7 @@ func (h *Host) lookAt(tx *journal.Tx, who sessions.Caller, ids []string, after m
 		if seq > s.LastSeq {
 			return nil, sessions.Errorf(sessions.CodeCursorInvalid, "the cursor of session %s lies beyond its end", id).Do("use a cursor that a call on this session returned")
 		}
-		w, ok, err := h.news(tx, s, seq, cursor, every, max)
+		w, ok, err := news(tx, s, seq, cursor, every)
 		if err != nil {
 			return nil, err
 		}
@@ -135,52 +140,90 @@ func (h *Host) lookAt(tx *journal.Tx, who sessions.Caller, ids []string, after m
 	return found, nil
 }
 
-// news tells whether a session has settled or asks; with a cursor, only by events that are newer.
-func (h *Host) news(tx *journal.Tx, s journal.Session, after int64, cursor, every bool, max int) (sessions.Waited, bool, error) {
-	v, err := viewOf(tx, s)
-	if err != nil {
-		return sessions.Waited{}, false, err
-	}
-	w := sessions.Waited{Session: v, Cursor: v.Cursor}
-	if every {
-		return w, s.LastSeq > after, h.addText(tx, &w, after, max)
-	}
-	settled := asks(&v) || !s.State.Live() || (s.State == sessions.SessionIdle && v.Running == nil && len(v.Queued) == 0)
-	if len(v.Queued) > 0 && s.State == sessions.SessionIdle {
-		settled = true // a paused queue waits for its user
-	}
-	if !settled {
+// news tells whether a session has settled or asks; with a cursor, only by events that are newer. It looks at what is
+// cheap first: a wait may name fifty sessions, and looks at all of them whenever one stirs.
+func news(tx *journal.Tx, s journal.Session, after int64, cursor, every bool) (w sessions.Waited, ok bool, err error) {
+	if (every || cursor) && s.LastSeq <= after {
 		return w, false, nil
 	}
-	if cursor {
-		page, err := tx.ReadEvents(s.ID, after, 1, notableKinds, 0)
-		if err != nil || len(page.Events) == 0 {
+	if !every {
+		if ok, err := settledOrAsks(tx, s); err != nil || !ok {
 			return w, false, err
 		}
+		if cursor {
+			if _, newer, err := tx.LatestEvent(s.ID, after, worthAWait); err != nil || !newer {
+				return w, false, err
+			}
+		}
 	}
-	return w, true, h.addText(tx, &w, after, max)
+	v, err := viewOf(tx, s)
+	if err != nil {
+		return w, false, err
+	}
+	w = sessions.Waited{Session: v, Cursor: v.Cursor}
+	w.Text, err = newText(tx, &v, after)
+	return w, true, err
 }
 
-// addText gives the final message of the command that settled last, when that is newer than the cursor.
-func (h *Host) addText(tx *journal.Tx, w *sessions.Waited, after int64, max int) error {
-	last := w.Session.Last
-	if last == nil {
-		return nil
+// settledOrAsks tells whether a session goes on by itself no more: it is idle, or over, or waits for its user.
+func settledOrAsks(tx *journal.Tx, s journal.Session) (bool, error) {
+	if !s.State.Live() || s.State == sessions.SessionIdle {
+		return true, nil
 	}
-	page, err := tx.ReadEvents(w.Session.SessionID, after, sessions.MaxReadLimit, []sessions.EventKind{sessions.EventCommandSettled}, 0)
+	open, err := tx.PendingRequests(s.ID)
 	if err != nil {
-		return err
+		return false, err
 	}
-	newer := false
-	for _, e := range page.Events {
-		newer = newer || e.Command == last.CommandID
+	return slices.ContainsFunc(open, func(q journal.Request) bool { return q.State == sessions.RequestPending }), nil
+}
+
+// worthAWait tells whether an event can end a wait: what is notable, and the end of a turn that no command began.
+func worthAWait(k sessions.EventKind, command string) bool {
+	return notable(k) || k == sessions.EventTurnCompleted && command == ""
+}
+
+// newText is the final message of the command that settled last, when that is newer than the cursor.
+func newText(tx *journal.Tx, v *sessions.Session, after int64) (string, error) {
+	last := v.Last
+	if last == nil {
+		return "", nil
 	}
-	if !newer {
-		return nil
+	_, newer, err := tx.LatestEvent(v.SessionID, after, func(k sessions.EventKind, command string) bool {
+		return k == sessions.EventCommandSettled && command == last.CommandID
+	})
+	if err != nil || !newer {
+		return "", err
 	}
-	text, _, err := tx.LastFinalText(w.Session.SessionID, last.CommandID)
-	w.Text = clip(text, max)
-	return err
+	return finalText(tx, v.SessionID, last.CommandID)
+}
+
+// finalText is the final message of a command. What steered a turn has that turn's.
+func finalText(tx *journal.Tx, session, command string) (string, error) {
+	cmd, err := tx.GetCommand(session, command)
+	if err != nil {
+		return "", err
+	}
+	if cmd.Steer != "" {
+		command = cmd.Steer
+	}
+	text, _, err := tx.LastFinalText(session, command)
+	return text, err
+}
+
+// share cuts the texts of a result to one budget. What a short one leaves is the longer ones'.
+func share(found []sessions.Waited, max int) {
+	order := make([]*sessions.Waited, len(found))
+	for i := range found {
+		order[i] = &found[i]
+	}
+	slices.SortStableFunc(order, func(a, b *sessions.Waited) int {
+		return cmp.Compare(utf8.RuneCountInString(a.Text), utf8.RuneCountInString(b.Text))
+	})
+	for i, w := range order {
+		part := max / (len(order) - i)
+		max -= min(utf8.RuneCountInString(w.Text), part)
+		w.Text = clip(w.Text, part)
+	}
 }
 
 // inboxName is the consumer that remembers how far a principal has acknowledged a session.
@@ -215,7 +258,7 @@ func (h *Host) acknowledge(ctx context.Context, who sessions.Caller, after map[s
 }
 
 // inbox returns the principal's sessions with news that it has not acknowledged: delivered again until it does.
-func (h *Host) inbox(tx *journal.Tx, who sessions.Caller, every bool, max int) ([]sessions.Waited, error) {
+func (h *Host) inbox(tx *journal.Tx, who sessions.Caller, every bool) ([]sessions.Waited, error) {
 	var found []sessions.Waited
 	var n int64
 	for {
@@ -232,7 +275,7 @@ func (h *Host) inbox(tx *journal.Tx, who sessions.Caller, every bool, max int) (
 			if s.LastSeq <= acked {
 				continue
 			}
-			w, ok, err := h.news(tx, s, acked, true, every, max/4)
+			w, ok, err := news(tx, s, acked, true, every)
 			if err != nil {
 				return nil, err
 			}

@@ -238,6 +238,21 @@ func (tx *Tx) ReadNode(principal string, after int64, limit, maxBytes int) ([]No
 	return list, err
 }
 
+// LatestEvent returns the number of a session's newest event after a number that pass lets through. It reads backwards and
+// no bodies, so that the end of a long turn is found at once.
+func (tx *Tx) LatestEvent(session string, after int64, pass func(kind sessions.EventKind, command string) bool) (seq int64, found bool, err error) {
+	err = tx.query(func(r *row) error {
+		n, kind, command := r.int(), sessions.EventKind(r.text()), r.text()
+		if !pass(kind, command) {
+			return nil
+		}
+		seq, found = n, true
+		return errEnough
+	}, `SELECT seq, kind, command FROM events WHERE session = ? AND seq > ? AND seq >= (SELECT first_seq FROM sessions WHERE id = ?)
+		ORDER BY seq DESC`, session, after, session)
+	return seq, found, err
+}
+
 // LastFinalText returns the final message of a command: the last text that its agent marked as whole, else what there
 // is of the last one. Texts of sub-agents and of items that were given up are no message. found is false when there is
 // none.
