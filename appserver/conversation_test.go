@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -288,6 +289,7 @@ func (c *conversation) collect() map[string]string {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	slices.Sort(c.results) // several may return at once
 	got := map[string]string{"client": strings.Join(c.client, ""), "want": strings.Join(c.events, ""), "result": strings.Join(c.results, "")}
 	c.client, c.events, c.results = nil, nil, nil
 	return got
