@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions/host"
+	"github.com/batonmcp/baton/sessions/host/remote"
 )
 
 func newHost() *cobra.Command {
@@ -27,23 +29,26 @@ func newHostRun() *cobra.Command {
 		Example: "  baton host run",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			places, err := place.Find(os.Getenv)
-			if err != nil {
-				return err
-			}
-			cfg, err := config.Load(places.Config)
-			if err != nil {
-				return err
-			}
-			level := zerolog.InfoLevel
-			if l := logLevel(); l < level {
-				level = l
-			}
-			log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Str("part", "host").Int("pid", os.Getpid()).Logger()
-			return host.Serve(c.Context(), host.Options{Places: places, Config: cfg, Version: version, Log: log,
-				Rung: sandbox.Rung(os.Getenv("BATON_SANDBOX_RUNG"))})
+			return remote.Reported(func() error { return runHost(c.Context()) })
 		},
 	}
+}
+
+func runHost(ctx context.Context) error {
+	places, err := place.Find(os.Getenv)
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Load(places.Config)
+	if err != nil {
+		return err
+	}
+	level := zerolog.InfoLevel
+	if l := logLevel(); l < level {
+		level = l
+	}
+	log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Str("part", "host").Int("pid", os.Getpid()).Logger()
+	return host.Serve(ctx, host.Options{Places: places, Config: cfg, Version: version, Log: log, Rung: sandbox.Rung(os.Getenv("BATON_SANDBOX_RUNG"))})
 }
 
 func newHostStatus() *cobra.Command {

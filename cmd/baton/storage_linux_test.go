@@ -322,6 +322,34 @@ func TestHostStartsOnAFullDisk(t *testing.T) {
 	}
 }
 
+// A state directory on a file system that is read-only is refused by name, and used once that is over.
+func TestReadOnlyStateDirectory(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	w, _, _ := smallDisk(t)
+	f := w.open()
+	defer f.close()
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	w.stopHost()
+	remount := func(flags uintptr) {
+		if err := unix.Mount("", w.path("baton/state"), "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remount(unix.MS_RDONLY)
+	for tool, a := range map[string]args{"session_create": {"runner": "codexlike", "cwd": w.work}, "session_list": {}} {
+		if e := refused(f, sessions.CodeStorageFailed, tool, a); !strings.Contains(e.Message, "read-only") || e.Action == "" {
+			t.Errorf("%s: %v", tool, e)
+		}
+	}
+	remount(0)
+	if list := call[sessions.ListResult](f, "session_list", args{"all": true}).Sessions; len(list) != 1 || list[0].SessionID != s.SessionID {
+		t.Errorf("with write access again there is %+v", list)
+	}
+}
+
 // limitFiles lets no file of a process grow beyond size, and returns what undoes that.
 func limitFiles(t *testing.T, pid int, size uint64) (undo func()) {
 	t.Helper()

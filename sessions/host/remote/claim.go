@@ -28,7 +28,7 @@ type Claim struct {
 // the caller ends with status 0: somebody serves, or is about to.
 func Take(p place.Places) (*Claim, error) {
 	if err := p.Make(); err != nil {
-		return nil, err
+		return nil, filesError("cannot be the host", err)
 	}
 	lock, err := local.Lock(p.Lock())
 	if err != nil {

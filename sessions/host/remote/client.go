@@ -234,12 +234,10 @@ func final(verb string, err error) error {
 		return known
 	case errors.Is(err, ErrNoHost):
 		return sessions.Errorf(sessions.CodeNotRunning, "%s: %w", verb, err).Do("start one with baton host run; most commands do so by themselves")
-	case errors.Is(err, syscall.ENAMETOOLONG):
-		return sessions.Errorf(sessions.CodeLimitExceeded, "%s: %w", verb, err)
 	case errors.As(err, new(*endedError)):
 		return sessions.Errorf(sessions.CodeTimeout, "%s: the call was ended before the host answered: %w", verb, err)
 	default:
-		return sessions.Errorf(sessions.CodeInternal, "%s: %w", verb, err)
+		return filesError(verb, err)
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *starter) start(ctx context.Context) error {
 	}
 	s.reap()
 	if err := s.places.Make(); err != nil {
-		return sessions.Errorf(sessions.CodeInternal, "cannot start the host: %w", err)
+		return startError(err)
 	}
 	if err := local.Reachable(s.places.HostSocket()); err != nil {
 		return startError(err)
@@ -87,17 +87,7 @@ func (s *starter) start(ctx context.Context) error {
 	}
 }
 
-func startError(err error) error {
-	var known *sessions.Error
-	if errors.As(err, &known) {
-		return known
-	}
-	code := sessions.CodeInternal
-	if errors.Is(err, syscall.ENAMETOOLONG) {
-		code = sessions.CodeLimitExceeded
-	}
-	return sessions.Errorf(code, "cannot start the host: %w", err)
-}
+func startError(err error) error { return filesError("cannot start the host", err) }
 
 var (
 	// errLost: another process is, or becomes, the host.
@@ -119,7 +109,13 @@ func (s *starter) attempt(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	pid, err := s.spawn(log)
+	said, says, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer said.Close()
+	pid, err := s.spawn(log, says)
+	says.Close()
 	if err != nil {
 		return err
 	}
@@ -135,6 +131,9 @@ func (s *starter) attempt(ctx context.Context) error {
 			return sessions.Errorf(sessions.CodeInternal, "the host ended at its start (%w): %s", errKilled, tail(log, from)).
 				Do("read its log %s", s.places.HostLog())
 		case ended:
+			if e := reported(said); e != nil {
+				return e
+			}
 			return sessions.Errorf(sessions.CodeInternal, "the host ended at its start (%s): %s", describe(status), tail(log, from)).
 				Do("read its log %s", s.places.HostLog())
 		}
@@ -152,7 +151,7 @@ func (s *starter) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-func (s *starter) spawn(log *os.File) (pid int, err error) {
+func (s *starter) spawn(log, says *os.File) (pid int, err error) {
 	self := "/proc/self/exe" // the running program, even when its file was replaced or deleted
 	if runtime.GOOS != "linux" {
 		if self, err = os.Executable(); err != nil {
@@ -166,8 +165,8 @@ func (s *starter) spawn(log *os.File) (pid int, err error) {
 	defer null.Close()
 	p, err := os.StartProcess(self, append([]string{"baton"}, s.args...), &os.ProcAttr{
 		Dir:   "/", // no folder is kept busy
-		Env:   hostEnvironment(os.Environ()),
-		Files: []*os.File{null, log, log},
+		Env:   append(hostEnvironment(os.Environ()), reportVariable+"=3"),
+		Files: []*os.File{null, log, log, says},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

@@ -39,6 +39,10 @@ func play(role string) int {
 		case "loser":
 		case "broken host":
 			err = errors.New("cannot open the journal: it is on fire")
+		case "refusing host":
+			err = Reported(func() error {
+				return sessions.Errorf(sessions.CodeStorageFull, "no room for %s", p.Journal()).Do("make some").With("bytes", 7)
+			})
 		case "client":
 			err = playClient(p, os.Args[2])
 		}
@@ -393,6 +397,7 @@ func TestStartThatFails(t *testing.T) {
 		says []string
 	}{
 		{"broken host", sessions.CodeInternal, []string{"exit status 3", "cannot open the journal: it is on fire", "host.log"}},
+		{"refusing host", sessions.CodeStorageFull, []string{"no room for /", "journal.db (make some)"}},
 		{"loser", sessions.CodeTimeout, []string{"enough"}},
 		{"mute host", sessions.CodeTimeout, []string{"enough"}},
 	} {
