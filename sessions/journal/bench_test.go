@@ -63,17 +63,7 @@ func intents(b *testing.B, j *Journal, callers int, slice time.Duration, number 
 		wg.Go(func() {
 			for time.Since(began) < slice {
 				id := fmt.Sprint("c", number.Add(1))
-				err := j.Update(ctx, func(tx *Tx) error {
-					c := Command{Command: sessions.Command{Session: at.session, CommandID: id, Generation: at.generation}, Text: text}
-					if err := tx.InsertCommand(&c); err != nil {
-						return err
-					}
-					if _, err := tx.AppendInput(at.generation, InputPrompt, id, sessions.Prompt{CommandID: id}); err != nil {
-						return err
-					}
-					_, err := tx.AppendEvents(at.session, []sessions.Event{{Kind: sessions.EventCommandSubmitted, Command: id}})
-					return err
-				})
+				err := j.Update(ctx, intent(at.session, at.generation, id, text))
 				if err != nil {
 					b.Error(err)
 					return
@@ -84,6 +74,21 @@ func intents(b *testing.B, j *Journal, callers int, slice time.Duration, number 
 	}
 	wg.Wait()
 	return float64(done.Load()) / time.Since(began).Seconds()
+}
+
+// intent is what the host makes durable before a prompt leaves.
+func intent(session, generation, id, text string) func(*Tx) error {
+	return func(tx *Tx) error {
+		c := Command{Command: sessions.Command{Session: session, CommandID: id, Generation: generation}, Text: text}
+		if err := tx.InsertCommand(&c); err != nil {
+			return err
+		}
+		if _, err := tx.AppendInput(generation, InputPrompt, id, sessions.Prompt{CommandID: id}); err != nil {
+			return err
+		}
+		_, err := tx.AppendEvents(session, []sessions.Event{{Kind: sessions.EventCommandSubmitted, Command: id}})
+		return err
+	}
 }
 
 func plainEntries(b *testing.B, slice time.Duration) float64 {
@@ -132,5 +137,20 @@ func BenchmarkPage(b *testing.B) {
 			_, err := tx.ReadEvents(s.ID, 10_000, 200, nil, sessions.MaxReadBytes)
 			return err
 		})
+	}
+}
+
+// BenchmarkIntentCPU is an intent without a disk under it: what the engine and this package cost.
+func BenchmarkIntentCPU(b *testing.B) {
+	o := newFakeDisk(b, 1).options()
+	o.checkpoint = 1000
+	j := checked(b, openAt(b, cutPath, o))
+	s, g := live(b, j, sessions.SessionStart, sessions.SessionOpened)
+	text, n := strings.Repeat("x", 200), 0
+	for b.Loop() {
+		n++
+		if err := j.Update(context.Background(), intent(s.ID, g.ID, fmt.Sprint("c", n), text)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -1,7 +1,10 @@
 package journal
 
 import (
+	"errors"
 	"time"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -53,11 +56,6 @@ func (tx *Tx) InsertCommand(c *Command) error {
 	if c.State == sessions.CommandSubmitted && c.SubmittedAt.IsZero() {
 		c.SubmittedAt = tx.now
 	}
-	if _, taken, err := tx.FindCommand(c.Session, c.CommandID); err != nil {
-		return err
-	} else if taken {
-		return sessions.Errorf(sessions.CodeKeyConflict, "command id %s was used before in this session", c.CommandID).Do("take a new one")
-	}
 	if err := tx.free(c); err != nil {
 		return err
 	}
@@ -70,6 +68,9 @@ func (tx *Tx) InsertCommand(c *Command) error {
 		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		c.Session, c.CommandID, c.Principal, c.Generation, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy,
 		c.DeadlineSeconds, c.Steer, c.CancelAsked, c.Acked, j[2], c.CreatedAt, c.SubmittedAt, c.SettledAt)
+	if errors.Is(err, sqlite3.CONSTRAINT_UNIQUE) { // the id: another running command was looked for before
+		return sessions.Errorf(sessions.CodeKeyConflict, "command id %s was used before in this session", c.CommandID).Do("take a new one")
+	}
 	if err != nil {
 		return err
 	}

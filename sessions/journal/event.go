@@ -58,35 +58,38 @@ func (tx *Tx) AppendEvents(session string, evs []sessions.Event) (int64, error) 
 	if len(evs) == 0 {
 		return 0, nil
 	}
+	bodies := make([]json.RawMessage, len(evs)) // before anything changes: what cannot be encoded leaves no hole
+	for i := range evs {
+		body, err := encode(eventBody(evs[i]))
+		if err != nil {
+			return 0, err
+		}
+		bodies[i] = body
+	}
 	var last int64
-	found, err := tx.one(func(r *row) { last = r.int() }, "SELECT last_seq FROM sessions WHERE id = ? AND state <> 'deleted'", session)
+	found, err := tx.change(func(r *row) { last = r.int() },
+		"UPDATE sessions SET last_seq = last_seq + ?, updated = ? WHERE id = ? AND state <> 'deleted' RETURNING last_seq", len(evs), tx.now, session)
 	if err != nil {
 		return 0, err
 	}
 	if !found {
 		return 0, notFound("session", session)
 	}
-	first := last + 1
+	tx.Touch(session)
+	first := last - int64(len(evs)) + 1
 	for i := range evs {
 		e := &evs[i]
-		last++
-		e.Session, e.Seq = session, last
+		e.Session, e.Seq = session, first+int64(i)
 		if e.At.IsZero() {
 			e.At = tx.now
 		}
-		body, err := encode(eventBody(*e))
-		if err != nil {
-			return 0, err
-		}
 		_, err = tx.exec("INSERT INTO events ("+eventColumns+") VALUES (?,?,?,?,?,?,?)",
-			session, e.Seq, e.Generation, e.Kind, e.Command, e.At, body)
+			session, e.Seq, e.Generation, e.Kind, e.Command, e.At, bodies[i])
 		if err != nil {
 			return 0, err
 		}
 	}
-	tx.Touch(session)
-	_, err = tx.exec("UPDATE sessions SET last_seq = ?, updated = ? WHERE id = ?", last, tx.now, session)
-	return first, err
+	return first, nil
 }
 
 // ReadEvents reads the events of a session after a number, up to limit of them and maxBytes of their stored size (at

@@ -48,22 +48,24 @@ func scanInput(r *row) Input {
 
 // AppendInput adds the generation's next input and returns its number.
 func (tx *Tx) AppendInput(generation, kind, ref string, payload any) (int64, error) {
-	g, err := tx.GetGeneration(generation)
-	if err != nil {
-		return 0, err
-	}
-	if !g.EndedAt.IsZero() {
-		return 0, sessions.Errorf(sessions.CodeStaleGeneration, "generation %s ended", generation).Do("resume the session")
-	}
 	p, err := encode(payload)
 	if err != nil {
 		return 0, err
 	}
-	n := g.LastInput + 1
-	if _, err := tx.exec("UPDATE generations SET last_input = ? WHERE id = ?", n, generation); err != nil {
+	var n int64
+	var session string
+	found, err := tx.change(func(r *row) { n, session = r.int(), r.text() },
+		"UPDATE generations SET last_input = last_input + 1 WHERE id = ? AND ended = 0 RETURNING last_input, session", generation)
+	if err != nil {
 		return 0, err
 	}
-	tx.Touch(g.Session)
+	if !found {
+		if _, err := tx.GetGeneration(generation); err != nil {
+			return 0, err
+		}
+		return 0, sessions.Errorf(sessions.CodeStaleGeneration, "generation %s ended", generation).Do("resume the session")
+	}
+	tx.Touch(session)
 	_, err = tx.exec("INSERT INTO inputs ("+inputColumns+") VALUES (?,?,?,?,?,?,?,?,?)",
 		generation, n, kind, ref, p, InputPending, "", tx.now, tx.now)
 	return n, err

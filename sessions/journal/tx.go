@@ -26,6 +26,8 @@ type Tx struct {
 // errEnough stops a query early.
 var errEnough = errors.New("enough")
 
+var errView = sessions.Errorf(sessions.CodeInternal, "a view of the journal cannot change it")
+
 // Now is the time of this transaction; everything in it happens then.
 func (tx *Tx) Now() time.Time { return tx.now }
 
@@ -39,12 +41,20 @@ func (tx *Tx) Touch(session string) {
 // exec runs a statement that changes rows and returns how many.
 func (tx *Tx) exec(sql string, args ...any) (int64, error) {
 	if !tx.writable {
-		return 0, sessions.Errorf(sessions.CodeInternal, "a view of the journal cannot change it")
+		return 0, errView
 	}
 	if err := tx.query(nil, sql, args...); err != nil {
 		return 0, err
 	}
 	return tx.c.db.Changes(), nil
+}
+
+// change runs a statement that changes one row and returns some of it, and tells whether there was that row.
+func (tx *Tx) change(scan func(*row), sql string, args ...any) (bool, error) {
+	if !tx.writable {
+		return false, errView
+	}
+	return tx.one(scan, sql, args...)
 }
 
 // query runs a statement and gives each row to each, until it returns an error. errEnough ends it without one.

@@ -6,7 +6,7 @@ CREATE TABLE meta (
 ) WITHOUT ROWID;
 
 CREATE TABLE sessions (
-  n            INTEGER PRIMARY KEY AUTOINCREMENT, -- order of creation, never used twice
+  n            INTEGER PRIMARY KEY, -- order of creation; a deleted session keeps its row
   id           TEXT NOT NULL UNIQUE,
   principal    TEXT NOT NULL,
   runner       TEXT NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE generations (
 CREATE UNIQUE INDEX generations_live ON generations (session) WHERE ended = 0;
 
 CREATE TABLE commands (
-  position     INTEGER PRIMARY KEY AUTOINCREMENT,
+  position     INTEGER PRIMARY KEY,
   session      TEXT NOT NULL,
   id           TEXT NOT NULL,
   principal    TEXT NOT NULL,
@@ -98,7 +98,7 @@ CREATE INDEX commands_unknown ON commands (session, position) WHERE state = 'unk
 CREATE INDEX commands_settled ON commands (session, settled, position) WHERE settled > 0;
 
 CREATE TABLE requests (
-  n           INTEGER PRIMARY KEY AUTOINCREMENT,
+  n           INTEGER PRIMARY KEY,
   id          TEXT NOT NULL UNIQUE,
   session     TEXT NOT NULL,
   generation  TEXT NOT NULL,
