@@ -5,11 +5,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,6 +22,7 @@ type event struct {
 	ImportPath string
 	Test       string
 	Output     string
+	Elapsed    float64
 }
 
 type log struct {
@@ -30,6 +33,7 @@ type log struct {
 	failed  []string
 	skipped []string
 	refused []string
+	slow    []event // every test that ended
 }
 
 func main() {
@@ -91,6 +95,9 @@ func (l *log) read(in io.Reader) error {
 
 func (l *log) take(e event) {
 	name := e.Package + " " + e.Test
+	if (e.Action == "pass" || e.Action == "fail") && e.Test != "" {
+		l.slow = append(l.slow, e)
+	}
 	switch e.Action {
 	case "output":
 		if e.Test == "" && (strings.HasPrefix(e.Output, "ok ") || strings.HasPrefix(e.Output, "FAIL\t") || strings.HasPrefix(e.Output, "?   ")) {
@@ -157,6 +164,10 @@ func why(said string) string {
 
 func (l *log) sum(took time.Duration) bool {
 	fmt.Fprintf(l.out, "%d tests passed in %s, %d skipped, %d failed\n", l.passed, took.Round(time.Second), len(l.skipped), len(l.failed))
+	slices.SortFunc(l.slow, func(a, b event) int { return cmp.Compare(b.Elapsed, a.Elapsed) })
+	for _, e := range l.slow[:min(8, len(l.slow))] {
+		fmt.Fprintf(l.out, "  %5.1fs  %s %s\n", e.Elapsed, e.Package, e.Test)
+	}
 	for _, s := range l.skipped {
 		fmt.Fprintf(l.out, "  skipped: %s\n", s)
 	}
