@@ -11,9 +11,6 @@ import (
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
-// inboxPage bounds the sessions that one look at the inbox returns.
-const inboxPage = sessions.MaxWaitSessions
-
 // Wait returns when any of the sessions has settled or asks, newer than the cursor where one is given.
 func (h *Host) Wait(ctx context.Context, who sessions.Caller, a sessions.WaitArgs) (sessions.WaitResult, error) {
 	if len(a.SessionIDs) > sessions.MaxWaitSessions {
@@ -47,7 +44,7 @@ func (h *Host) Wait(ctx context.Context, who sessions.Caller, a sessions.WaitArg
 		if err := h.acknowledge(ctx, who, after); err != nil {
 			return sessions.WaitResult{}, err
 		}
-		look = func(tx *journal.Tx) ([]sessions.Waited, error) { return h.inbox(tx, who, every) }
+		look = func(tx *journal.Tx) ([]sessions.Waited, error) { return inbox(tx, who, after, every) }
 	}
 	res, err := h.waitFor(ctx, who, a.SessionIDs, every, wait, look)
 	share(res.Sessions, max)
@@ -223,71 +220,5 @@ func share(found []sessions.Waited, max int) {
 		part := max / (len(order) - i)
 		max -= min(utf8.RuneCountInString(w.Text), part)
 		w.Text = clip(w.Text, part)
-	}
-}
-
-// inboxName is the consumer that remembers how far a principal has acknowledged a session.
-func inboxName(principal, session string) string { return "inbox/" + principal + "/" + session }
-
-// acknowledge remembers the cursors that an inbox call brings.
-func (h *Host) acknowledge(ctx context.Context, who sessions.Caller, after map[string]int64) error {
-	if len(after) == 0 {
-		return nil
-	}
-	return h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		for id, seq := range after {
-			s, err := tx.GetSession(who.Principal, id)
-			if err != nil {
-				return err
-			}
-			if seq > s.LastSeq {
-				return sessions.Errorf(sessions.CodeCursorInvalid, "the cursor of session %s lies beyond its end", id)
-			}
-			was, err := tx.Cursor(inboxName(who.Principal, id))
-			if err != nil {
-				return err
-			}
-			if seq > was {
-				if err := tx.SetCursor(inboxName(who.Principal, id), seq); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
-
-// inbox returns the principal's sessions with news that it has not acknowledged: delivered again until it does.
-func (h *Host) inbox(tx *journal.Tx, who sessions.Caller, every bool) ([]sessions.Waited, error) {
-	var found []sessions.Waited
-	var n int64
-	for {
-		list, more, err := tx.ListSessions(journal.SessionFilter{Principal: who.Principal, All: true, Newest: true}, n, 200)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range list {
-			n = s.N
-			acked, err := tx.Cursor(inboxName(who.Principal, s.ID))
-			if err != nil {
-				return nil, err
-			}
-			if s.LastSeq <= acked {
-				continue
-			}
-			w, ok, err := news(tx, s, acked, true, every)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				found = append(found, w)
-			}
-			if len(found) == inboxPage {
-				return found, nil
-			}
-		}
-		if !more {
-			return found, nil
-		}
 	}
 }

@@ -59,7 +59,7 @@ func TestOpenRefusesWhatIsNoJournal(t *testing.T) {
 		}, []string{"not a Baton journal"}},
 		"newer": {func(t *testing.T, path string) {
 			spoilSQL(t, path, "PRAGMA user_version = 99; UPDATE meta SET value = '0099_future' WHERE name = 'schema'")
-		}, []string{"0099_future", "0001_initial", "newer"}},
+		}, []string{"0099_future", "0002_inbox", "newer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "journal.db")

@@ -1,0 +1,30 @@
+package journal
+
+// Unread is a session with events that its principal has not acknowledged.
+type Unread struct {
+	Session
+	Acked int64 // the last event that it has
+}
+
+// Inbox returns up to limit of a principal's sessions with events that it has not acknowledged, newest first: those
+// created before the one with N before (0: from the newest).
+func (tx *Tx) Inbox(principal string, before int64, limit int) ([]Unread, error) {
+	// The condition repeats that of the partial index, so that it is used.
+	where, args := "WHERE principal = ? AND last_seq > acked AND state <> 'deleted'", []any{principal}
+	if before > 0 {
+		where, args = where+" AND n < ?", append(args, before)
+	}
+	var list []Unread
+	err := tx.query(func(r *row) error {
+		list = append(list, Unread{Session: scanSession(r), Acked: r.int()})
+		return nil
+	}, "SELECT "+sessionColumns+", acked FROM sessions "+where+" ORDER BY n DESC LIMIT ?", append(args, limit)...)
+	return list, err
+}
+
+// Acknowledge notes that a session's principal has seen its events up to seq. It never goes back, nor beyond the last
+// event.
+func (tx *Tx) Acknowledge(session string, seq int64) error {
+	_, err := tx.exec("UPDATE sessions SET acked = min(?, last_seq) WHERE id = ? AND acked < ?", seq, session, seq)
+	return err
+}
