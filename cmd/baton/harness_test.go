@@ -22,6 +22,7 @@ type world struct {
 	dir  string // holds everything
 	work string // where agents work
 	env  []string
+	more []string // further arguments of its front ends
 }
 
 // newWorld makes a state directory of its own, with the embedded agents configured. At the end of the test it stops what
@@ -100,7 +101,7 @@ func (w *world) open() *front {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c, err := mcpclient.NewStdioMCPClient(exe, w.env, "mcp")
+	c, err := mcpclient.NewStdioMCPClient(exe, w.env, append([]string{"mcp"}, w.more...)...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

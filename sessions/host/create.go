@@ -55,7 +55,7 @@ func (h *Host) Create(ctx context.Context, who sessions.Caller, a sessions.Creat
 	}
 	if fresh {
 		failpoint.Hit("host.create.durable")
-		h.tend(id.session, id.generation, nil, 0, false)
+		h.tend(id.session, id.generation, nil, journal.Generation{})
 	} else if err := h.relaunch(id.session, id.generation, func() (launch, error) {
 		if err := h.sameAccount(ctx, who, id.session); err != nil {
 			return launch{}, err

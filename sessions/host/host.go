@@ -224,7 +224,7 @@ func (h *Host) mended() {
 	}
 	for _, g := range live {
 		if len(g.Record) == 0 {
-			h.tend(g.Session, g.ID, nil, 0, false)
+			h.tend(g.Session, g.ID, nil, journal.Generation{})
 		}
 		h.kick(g.Session)
 	}

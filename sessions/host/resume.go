@@ -54,7 +54,7 @@ func (h *Host) Resume(ctx context.Context, who sessions.Caller, a sessions.Resum
 	}
 	if r.started {
 		failpoint.Hit("host.resume.durable")
-		h.tend(a.SessionID, r.generation, nil, 0, false)
+		h.tend(a.SessionID, r.generation, nil, journal.Generation{})
 	}
 	res := sessions.ResumeResult{Settled: []sessions.Command{}}
 	res.Session, _, err = h.await(ctx, who.Principal, a.SessionID, wait, func(tx *journal.Tx, v *sessions.Session) (bool, error) {

@@ -59,9 +59,7 @@ type tender struct {
 
 	proc     *sandbox.Process
 	record   sandbox.Record
-	sentIn   uint64    // the highest input that this host wrote to the bridge
-	fresh    bool      // launched by this host: nobody else ever gave it an input
-	greeted  bool      // the bridge said in this host's life what it had received
+	sentIn   uint64    // the highest input that any host may have written to the bridge
 	lastOut  uint64    // the last frame that is durable
 	farewell bool      // the bridge's last frame is durable
 	closeBy  time.Time // when the bridge must have ended, once it was asked to
@@ -69,11 +67,18 @@ type tender struct {
 	cause    *sessions.Error
 }
 
-// tend starts a tender. proc is nil when the bridge is yet to be launched.
-func (h *Host) tend(session, generation string, proc *sandbox.Process, lastOut uint64, farewell bool) {
-	t := &tender{h: h, session: session, generation: generation, proc: proc, lastOut: lastOut, farewell: farewell, fresh: proc == nil,
-		kicked: make(chan struct{}, 1), done: make(chan struct{}), proven: make(chan struct{})}
-	if proc != nil {
+// tenderOf is a tender of a generation, with what an earlier host left of it. Inputs of its own time are beyond those
+// that the earlier one may have given away.
+func (h *Host) tenderOf(session, generation string, was journal.Generation) *tender {
+	return &tender{h: h, session: session, generation: generation, lastOut: uint64(was.LastFrame), sentIn: uint64(was.LastInput),
+		farewell: len(was.Record) > 0 && was.Socket == "",
+		kicked:   make(chan struct{}, 1), done: make(chan struct{}), proven: make(chan struct{})}
+}
+
+// tend starts a tender. proc is nil when the bridge is yet to be launched; was is the zero value when that is this host's.
+func (h *Host) tend(session, generation string, proc *sandbox.Process, was journal.Generation) {
+	t := h.tenderOf(session, generation, was)
+	if t.proc = proc; proc != nil {
 		t.record = proc.Record()
 	}
 	h.mu.Lock()
@@ -309,7 +314,7 @@ func (t *tender) dial() (*bridge.Link, error) {
 // serve carries inputs and frames until the connection ends.
 func (t *tender) serve(link *bridge.Link) error {
 	failpoint.Hit("host.greeted")
-	t.sentIn, t.greeted = link.Hello.LastIn, true
+	t.sentIn = link.Hello.LastIn
 	if t.sentIn > 0 {
 		t.hasLaunch()
 	}
@@ -548,7 +553,7 @@ func (h *Host) finish(t *tender, verdict sandbox.Verdict) {
 		if whole, err = t.takeRest(); err == nil {
 			failpoint.Hit("host.end.before")
 			end := ending{h: h, session: t.session, generation: t.generation, verdict: verdict, cause: t.cause, farewell: t.farewell,
-				neverSent: func(n uint64) bool { return (t.fresh || t.greeted) && n > t.sentIn }}
+				neverSent: func(n uint64) bool { return n > t.sentIn }}
 			err = h.update(context.WithoutCancel(h.life), end.apply)
 		}
 		if err == nil {
@@ -583,31 +588,34 @@ func (h *Host) recover(ctx context.Context) error {
 	}
 	for _, g := range live {
 		failpoint.Hit("host.recover")
-		if err := h.recoverOne(g); err != nil {
+		if err := h.recoverOne(ctx, g); err != nil {
 			h.o.Log.Error().Err(err).Str("session", g.Session).Msg("session could not be recovered")
 		}
 	}
 	return nil
 }
 
-func (h *Host) recoverOne(g journal.Generation) error {
-	session := g.Session
-	settle := func(t *tender, v func() sandbox.Verdict) {
-		t.h, t.session, t.generation, t.lastOut = h, session, g.ID, uint64(g.LastFrame)
-		h.spawn(func() { h.finish(t, v()) })
-	}
-	if len(g.Record) == 0 { // nothing was registered, so no agent was executed
-		h.tend(session, g.ID, nil, 0, false)
+func (h *Host) recoverOne(ctx context.Context, g journal.Generation) error {
+	if len(g.Record) == 0 { // nothing was registered, so no agent was executed, and whatever is to be given is still here
+		h.tend(g.Session, g.ID, nil, journal.Generation{})
 		return nil
+	}
+	settle := func(cause *sessions.Error, v func(*tender) sandbox.Verdict) {
+		t := h.tenderOf(g.Session, g.ID, g)
+		t.cause = cause
+		h.spawn(func() { h.finish(t, v(t)) })
 	}
 	var r sandbox.Record
 	var proc *sandbox.Process
 	err := json.Unmarshal(g.Record, &r)
-	if err == nil {
+	switch {
+	case err == nil && r.PID == 0: // a host registers a process or nothing
+		err = errors.New("it names no process")
+	case err == nil:
 		proc, err = sandbox.Open(r)
 	}
 	if errors.Is(err, sandbox.ErrGone) {
-		settle(&tender{farewell: g.Socket == ""}, func() sandbox.Verdict {
+		settle(nil, func(*tender) sandbox.Verdict {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), 15*time.Second)
 			defer cancel()
 			return sandbox.Settle(ctx, r)
@@ -615,14 +623,15 @@ func (h *Host) recoverOne(g journal.Generation) error {
 		return nil
 	}
 	if err != nil { // neither adopted nor killed: what the record means is not known
-		t := &tender{cause: sessions.Errorf(sessions.CodeStopUnconfirmed, "the record of the session's processes cannot be used: %w", err).
-			Do("see that they are gone, then resume with accept_unconfirmed")}
-		settle(t, func() sandbox.Verdict {
-			t.dismiss()
+		cause := sessions.Errorf(sessions.CodeStopUnconfirmed, "the record of the session's processes cannot be used: %w", err).
+			Do("see that they are gone, then resume with accept_unconfirmed")
+		h.unusable(ctx, g, cause)
+		settle(cause, func(t *tender) sandbox.Verdict {
+			t.dismiss(true, closeLimit)
 			return sandbox.Verdict{State: sandbox.Unconfirmed, Proof: sandbox.ProofNone, Detail: err.Error()}
 		})
 		return err
 	}
-	h.tend(session, g.ID, proc, uint64(g.LastFrame), g.Socket == "")
+	h.tend(g.Session, g.ID, proc, g)
 	return nil
 }

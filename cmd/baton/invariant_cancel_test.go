@@ -1,0 +1,124 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// TestI09_CancelNamesWhatItCancels: the target is resolved once; a repeated cancel touches nothing that came later, and
+// one of a command that has ended says how that ended.
+func TestI09_CancelNamesWhatItCancels(t *testing.T) {
+	for _, runner := range scripted {
+		t.Run(runner, func(t *testing.T) {
+			t.Parallel()
+			w := recordedWorld(t)
+			f := w.open()
+			defer f.close()
+			s := w.create(f, runner, nil)
+			send := func(id, text string, wait int) sessions.Command {
+				return call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": id, "text": text, "wait_seconds": wait}).Command
+			}
+			send("first", "[say 2][wait]", 0)
+			f.streaming(s.SessionID, "first")
+			cancel := args{"session_id": s.SessionID, "key": "cancel-1"} // whatever runs
+			got := call[sessions.CancelResult](f, "session_cancel", cancel)
+			if got.Command == nil || got.Command.CommandID != "first" || got.Command.State != sessions.CommandInterrupted {
+				t.Fatalf("cancelled: %+v", got.Command)
+			}
+			send("second", "[say 2][wait]", 0)
+			f.streaming(s.SessionID, "second")
+			for range 2 {
+				again := call[sessions.CancelResult](f, "session_cancel", cancel)
+				if again.Command == nil || again.Command.CommandID != "first" {
+					t.Errorf("made again it names %+v", again.Command)
+				}
+				w.killHost()
+			}
+			ended := call[sessions.CancelResult](f, "session_cancel", args{"session_id": s.SessionID, "command_id": "first"})
+			if ended.Command == nil || ended.Command.State != sessions.CommandInterrupted {
+				t.Errorf("of an ended command: %+v", ended.Command)
+			}
+			if now := f.look(s.SessionID); now.State != sessions.SessionRunning || now.Running == nil || now.Running.CommandID != "second" {
+				t.Fatalf("a later turn was touched: %+v", now)
+			}
+			call[sessions.CancelResult](f, "session_cancel", args{"session_id": s.SessionID, "command_id": "second"})
+			if c := f.ended(s.SessionID, "second"); c.State != sessions.CommandInterrupted {
+				t.Errorf("the second: %+v", c)
+			}
+			refused(f, sessions.CodeNotRunning, "session_cancel", args{"session_id": s.SessionID})
+			if c := send("third", "[say 1]", 30); c.State != sessions.CommandCompleted {
+				t.Errorf("afterwards: %+v", c)
+			}
+		})
+	}
+}
+
+// TestI09_CancelFences: what does not exist yet can never begin; what belongs to somebody else is not there.
+func TestI09_CancelFences(t *testing.T) {
+	w := recordedWorld(t)
+	f := w.open()
+	defer f.close()
+	s := w.create(f, "codexlike", nil)
+	command, session := sessions.NewID(), sessions.NewID()
+	for _, a := range []args{{"session_id": s.SessionID, "command_id": command, "key": "fence-1"}, {"session_id": session, "key": "fence-2"}} {
+		for range 2 {
+			if got := call[sessions.CancelResult](f, "session_cancel", a); !got.Fenced {
+				t.Errorf("%v: %+v", a, got)
+			}
+		}
+	}
+	w.killHost() // a fence outlives everything
+	refused(f, sessions.CodeFenced, "session_send", args{"session_id": s.SessionID, "command_id": command, "text": "#fenced [say 1]"})
+	refused(f, sessions.CodeFenced, "session_send", args{"session_id": s.SessionID, "command_id": command, "text": "#fenced [say 1]", "when_busy": "queue"})
+	refused(f, sessions.CodeFenced, "session_create", args{"runner": "codexlike", "cwd": w.work, "session_id": session, "prompt": "#fenced"})
+	if n := w.times("#fenced"); n != 0 || len(w.find(" agent ")) != 1 {
+		t.Errorf("a fenced prompt was given %d times; agents %v", n, w.find(" agent "))
+	}
+	refused(f, sessions.CodeNotFound, "session_cancel", args{"session_id": s.SessionID, "command_id": "no-uuid"})
+	other := *w
+	other.more = []string{"--principal", "somebody"}
+	g := other.open()
+	defer g.close()
+	mine := sessions.NewID()
+	refused(g, sessions.CodeNotFound, "session_cancel", args{"session_id": s.SessionID, "command_id": mine})
+	if c := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": mine, "text": "[say 1]", "wait_seconds": 30}); c.Command.State != sessions.CommandCompleted {
+		t.Errorf("somebody else's cancel had an effect: %+v", c.Command)
+	}
+}
+
+// TestI09_InterruptedMeansNothingIsLeft: a cancelled turn leaves no process of its own, and a queue behind it waits.
+func TestI09_InterruptedMeansNothingIsLeft(t *testing.T) {
+	for _, runner := range scripted {
+		t.Run(runner, func(t *testing.T) {
+			t.Parallel()
+			w := recordedWorld(t)
+			f := w.open()
+			defer f.close()
+			s := w.create(f, runner, nil)
+			if s.Containment.Rung != "pid_namespace" {
+				t.Skip("SKIPPED: without a pid namespace nothing is proven")
+			}
+			a := args{"session_id": s.SessionID, "command_id": "runs", "text": "[keep][say 1][run setsid sleep 4321 & setsid sleep 4321 & sleep 4321]"}
+			call[sessions.SendResult](f, "session_send", a)
+			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "behind", "text": "[say 1]", "when_busy": "queue"})
+			await(t, "the command", func() bool { return len(w.find("sleep 4321")) >= 3 })
+			got := call[sessions.CancelResult](f, "session_cancel", args{"session_id": s.SessionID, "command_id": "runs"})
+			if got.Command.State != sessions.CommandInterrupted || !strings.Contains(got.Command.Reason, "killed") {
+				t.Errorf("cancelled: %+v", got.Command)
+			}
+			if left := w.find("sleep 4321"); len(left) != 0 {
+				t.Errorf("interrupted, and there is %v", left)
+			}
+			now := f.look(s.SessionID)
+			if now.State != sessions.SessionIdle || len(now.Queued) != 1 || now.Recovery == "" {
+				t.Errorf("the queue behind it: %+v", now)
+			}
+			call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "run_queue": true})
+			if c := f.ended(s.SessionID, "behind"); c.State != sessions.CommandCompleted {
+				t.Errorf("then: %+v", c)
+			}
+		})
+	}
+}
