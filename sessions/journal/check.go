@@ -125,7 +125,8 @@ func rules() []rule {
 		{what: "input", detail: "is about something that does not exist:",
 			sql: `SELECT g.session, i.generation || ' ' || i.n, i.kind || ' ' || i.ref FROM inputs i JOIN generations g ON g.id = i.generation
 				JOIN sessions s ON s.id = g.session AND s.state <> 'deleted'
-				WHERE (i.kind IN ('prompt', 'cancel') AND NOT EXISTS (SELECT 1 FROM commands c WHERE c.session = g.session AND c.id = i.ref))
+				WHERE (i.kind IN ('prompt', 'cancel') AND NOT (i.kind = 'cancel' AND i.ref = g.session)
+					AND NOT EXISTS (SELECT 1 FROM commands c WHERE c.session = g.session AND c.id = i.ref))
 				OR (i.kind = 'answer' AND NOT EXISTS (SELECT 1 FROM requests q WHERE q.id = i.ref AND q.session = g.session))`},
 
 		{what: "operation", detail: "is about something that does not exist:",

@@ -12,7 +12,7 @@ import (
 const (
 	InputPrompt = "prompt" // ref: a command
 	InputAnswer = "answer" // ref: a request
-	InputCancel = "cancel" // ref: a command
+	InputCancel = "cancel" // ref: a command, or the session when its agent's own turn is meant
 )
 
 // InputState is how far an input got on its way to the agent.

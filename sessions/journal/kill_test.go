@@ -54,7 +54,7 @@ func TestKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	acked := map[string]int64{}
 	for range rounds {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$") //nolint:gosec // this binary
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 		cmd.Env = append(os.Environ(), childEnv+"="+path)
 		out, err := cmd.StdoutPipe()
 		if err != nil {

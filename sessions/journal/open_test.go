@@ -50,7 +50,7 @@ func TestOpenRefusesWhatIsNoJournal(t *testing.T) {
 			}
 		}, []string{"missing", "-wal"}},
 		"directory for all": {func(t *testing.T, path string) {
-			if err := os.Chmod(filepath.Dir(path), 0o777); err != nil { //nolint:gosec // that is the case
+			if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"written by others"}},
@@ -115,7 +115,7 @@ func TestOpenInADirectoryOfAnother(t *testing.T) {
 
 func TestOpenInAReadOnlyDirectory(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil { //nolint:gosec // that is the case
+	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {

@@ -119,11 +119,9 @@ func TestMoveSessionAsksTheMachine(t *testing.T) {
 
 func TestListSessions(t *testing.T) {
 	j := openFake(t, newFakeDisk(t, 1))
-	var ids []string
 	for i := range 10 {
 		s := Session{ID: fmt.Sprint("s", i), Principal: []string{"a", "b"}[i%2], Runner: []string{"codex", "cursor", "codex"}[i%3], Cwd: fmt.Sprint("/", i%4)}
 		update(t, j, func(tx *Tx) error { return tx.InsertSession(&s) })
-		ids = append(ids, s.ID)
 	}
 	end := func(id string, events ...sessions.SessionEvent) {
 		update(t, j, func(tx *Tx) error {
