@@ -32,7 +32,7 @@ type Agent interface {
 	Answer(ctx context.Context, a Answer) error
 	// Cancel asks the agent to end the command, and answers what is open on its behalf. It returns when the asking is
 	// written or recorded; the end comes as EventCommandSettled, with CommandInterrupted only if the agent said so.
-	// Cancelling a command that is not the running one changes nothing.
+	// Cancelling a command that is not the running one changes nothing. "" names a turn that the agent began by itself.
 	Cancel(ctx context.Context, commandID string) error
 	// Close ends the conversation as the protocol has it and closes the agent's standard input.
 	Close(ctx context.Context) error

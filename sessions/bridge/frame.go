@@ -108,7 +108,7 @@ type PromptInput struct {
 	DeadlineSeconds int `json:"deadline_seconds,omitempty"`
 }
 
-// CancelInput names the command to cancel.
+// CancelInput names the command to cancel; "" is a turn that the agent began by itself.
 type CancelInput struct {
 	Command string `json:"command"`
 	Reason  string `json:"reason,omitempty"`

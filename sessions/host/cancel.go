@@ -29,25 +29,20 @@ func (h *Host) Cancel(ctx context.Context, who sessions.Caller, a sessions.Cance
 		return sessions.CancelResult{}, err
 	}
 	mean := meaning("cancel", a)
-	var target string
-	var fenced bool
+	var was cancelled
+	var before bool
 	err := h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		op, found, err := replay(tx, who, a.Key, "cancel", mean)
 		if err != nil {
 			return err
 		}
-		if found {
-			var r cancelled
-			if err := json.Unmarshal(op.Result, &r); err != nil {
-				return err
-			}
-			target, fenced = r.Command, r.Fenced
-			return nil
+		if before = found; found {
+			return json.Unmarshal(op.Result, &was)
 		}
-		if target, fenced, err = h.cancelIn(tx, c, who, a); err != nil || a.Key == "" {
+		if was, err = h.cancelIn(tx, c, who, a); err != nil || a.Key == "" {
 			return err
 		}
-		r, err := json.Marshal(cancelled{target, fenced})
+		r, err := json.Marshal(was)
 		if err != nil {
 			return err
 		}
@@ -56,12 +51,15 @@ func (h *Host) Cancel(ctx context.Context, who sessions.Caller, a sessions.Cance
 	if err != nil {
 		return sessions.CancelResult{}, err
 	}
-	res := sessions.CancelResult{Fenced: fenced}
-	if target == "" {
+	res := sessions.CancelResult{Fenced: was.Fenced}
+	if was.Command == "" && !was.Own {
 		return res, nil
 	}
-	v, _, err := h.await(ctx, who.Principal, a.SessionID, cancelPatience, func(tx *journal.Tx, _ *sessions.Session) (bool, error) {
-		cmd, found, err := tx.FindCommand(a.SessionID, target)
+	v, _, err := h.await(ctx, who.Principal, a.SessionID, cancelPatience, func(tx *journal.Tx, v *sessions.Session) (bool, error) {
+		if was.Own {
+			return before || v.State != sessions.SessionRunning || v.Running != nil, nil
+		}
+		cmd, found, err := tx.FindCommand(a.SessionID, was.Command)
 		if err != nil || !found {
 			return true, err
 		}
@@ -76,46 +74,59 @@ func (h *Host) Cancel(ctx context.Context, who sessions.Caller, a sessions.Cance
 type cancelled struct {
 	Command string `json:"command,omitempty"`
 	Fenced  bool   `json:"fenced,omitempty"`
+	Own     bool   `json:"own,omitempty"` // a turn that the agent began by itself
 }
 
-func (h *Host) cancelIn(tx *journal.Tx, c *changes, who sessions.Caller, a sessions.CancelArgs) (target string, fenced bool, err error) {
+func (h *Host) cancelIn(tx *journal.Tx, c *changes, who sessions.Caller, a sessions.CancelArgs) (was cancelled, err error) {
 	s, found, err := tx.FindSession(a.SessionID)
 	if err != nil {
-		return "", false, err
+		return was, err
 	}
 	if !found { // a reservation that does not exist yet can never launch
 		_, err := tx.PutFence(who.Principal, "session", "", a.SessionID)
-		return "", true, err
+		return cancelled{Fenced: true}, err
 	}
 	if s, err = tx.GetSession(who.Principal, a.SessionID); err != nil {
-		return "", false, err
+		return was, err
 	}
 	if err := guard(s, a.Guard); err != nil {
-		return "", false, err
+		return was, err
 	}
-	target = a.CommandID
+	target := a.CommandID
 	if target == "" {
 		running, found, err := tx.RunningCommand(s.ID)
-		if err != nil {
-			return "", false, err
-		}
-		if !found {
-			return "", false, sessions.Errorf(sessions.CodeNotRunning, "session %s has no running command", s.ID).Do("name the command_id to cancel or to forbid")
+		switch {
+		case err != nil:
+			return was, err
+		case !found && s.State == sessions.SessionRunning:
+			return cancelled{Own: true}, cancelOwn(tx, c, s)
+		case !found:
+			return was, sessions.Errorf(sessions.CodeNotRunning, "session %s has no running command", s.ID).Do("name the command_id to cancel or to forbid")
 		}
 		target = running.CommandID
 	}
 	cmd, found, err := tx.FindCommand(s.ID, target)
 	if err != nil {
-		return "", false, err
+		return was, err
 	}
 	if !found {
 		if _, err := uuid.Parse(target); err != nil {
-			return "", false, sessions.Errorf(sessions.CodeNotFound, "session %s has no command %.80q, and only a UUID can be forbidden in advance", s.ID, target).Do("check the command_id")
+			return was, sessions.Errorf(sessions.CodeNotFound, "session %s has no command %.80q, and only a UUID can be forbidden in advance", s.ID, target).Do("check the command_id")
 		}
 		_, err := tx.PutFence(who.Principal, "command", s.ID, target)
-		return target, true, err
+		return cancelled{Command: target, Fenced: true}, err
 	}
-	return target, false, h.cancelCommand(tx, c, s, cmd, "cancelled")
+	return cancelled{Command: target}, h.cancelCommand(tx, c, s, cmd, "cancelled")
+}
+
+// cancelOwn writes the intent to end the turn that the agent began by itself: no command names it, so the session does.
+func cancelOwn(tx *journal.Tx, c *changes, s journal.Session) error {
+	if _, err := tx.AppendInput(s.Generation, string(bridge.InCancel), s.ID, bridge.CancelInput{Reason: "cancelled"}); err != nil {
+		return err
+	}
+	c.touch(s.ID, false)
+	c.kick = append(c.kick, s.ID)
+	return nil
 }
 
 // cancelCommand writes the intent to end a command, once. Of a command that has ended nothing is touched.

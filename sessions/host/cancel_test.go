@@ -407,3 +407,31 @@ func TestI12_Guards(t *testing.T) {
 		}
 	}
 }
+
+// A turn that the agent began by itself has no command to name: a cancel without one ends it, once.
+func TestCancelOfTheAgentsOwnTurn(t *testing.T) {
+	s := newRig(t).idle()
+	s.says(sessions.Event{Kind: sessions.EventTurnStarted, Turn: "own"})
+	w := s.r.hub.add([]string{s.id}, true)
+	defer w.remove()
+	res, err := s.cancel(sessions.CancelArgs{Key: "k"}, func() {
+		for s.given() == "open" {
+			<-w.ch
+		}
+		s.reports(bridge.InCancel, s.id, bridge.InputWritten, nil)
+		s.says(sessions.Event{Kind: sessions.EventTurnCompleted, Turn: "own", Settled: &sessions.Settlement{State: sessions.CommandInterrupted}})
+	})
+	if err != nil || res.Command != nil || res.Fenced || res.Session.State != sessions.SessionIdle {
+		t.Errorf("%+v, %v", res, err)
+	}
+	s.says(sessions.Event{Kind: sessions.EventTurnStarted, Turn: "own, too"})
+	if res, err = s.cancel(sessions.CancelArgs{Key: "k"}, func() {}); err != nil || res.Session.State != sessions.SessionRunning {
+		t.Errorf("repeated: %+v, %v", res, err)
+	}
+	if s.given() != "open, cancel "+s.id {
+		t.Errorf("given: %s", s.given())
+	}
+	if in := s.inputs()[1]; string(in.Payload) != `{"command":"","reason":"cancelled"}` {
+		t.Errorf("%s", in.Payload)
+	}
+}
