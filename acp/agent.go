@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +36,7 @@ type Agent struct {
 	phase              phase
 	over               bool // the inbox is closed, or nothing more is wanted of it
 	waiting            map[*wire.Call]*wire.Message
+	profile            profile
 	cursor             bool
 	initial            initializeResult
 	session            string // the agent's id of the conversation
@@ -144,20 +142,8 @@ func (a *Agent) Close(ctx context.Context) error {
 	return a.do(ctx, func(reply func(error)) { reply(a.close(ctx)) })
 }
 
-// Standing tells whether a command line is a helper that an agent keeps from turn to turn. codex-acp keeps a
-// `codex app-server` (2.6.0), claude-agent-acp a `claude` that speaks stream-json (0.101.0).
-func (a *Agent) Standing(argv []string) bool {
-	if len(argv) < 2 {
-		return false
-	}
-	switch strings.TrimSuffix(filepath.Base(argv[0]), ".exe") {
-	case "codex":
-		return slices.Contains(argv[1:], "app-server")
-	case "claude":
-		return slices.Contains(argv[1:], "stream-json")
-	}
-	return false
-}
+// Standing tells whether a command line is a helper that an agent keeps from turn to turn.
+func (a *Agent) Standing(argv []string) bool { return standing(argv) }
 
 // do has the loop run a task and waits for its reply. The context counts until the loop takes the task; what the task
 // itself waits for is bounded by the task.

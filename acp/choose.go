@@ -26,6 +26,10 @@ func (a *Agent) choose(ctx context.Context, next asked, all bool) (err error) {
 	}
 	model := changed("model", next.Model, s.asked.Model)
 	mode := changed("mode", next.Mode, s.asked.Mode)
+	preset, err := a.profile.preset(next.Selection, a.sandboxBy == "bridge")
+	if err != nil {
+		return err
+	}
 	effort := next.Effort != "" && (model || changed("effort", next.Effort, s.asked.Effort))
 	native := all || model
 
@@ -50,7 +54,9 @@ func (a *Agent) choose(ctx context.Context, next asked, all bool) (err error) {
 		run             func() ([]constraint, error)
 	}{
 		{"model", next.Model, model, func() ([]constraint, error) { return a.chooseModel(ctx, next) }},
-		{"mode", next.Mode, mode, func() ([]constraint, error) { return a.chooseMode(ctx, next.Mode) }},
+		{"approval_policy", preset.policy, preset.mode != "" && all, func() ([]constraint, error) { return a.choosePreset(ctx, preset) }},
+		{"sandbox", preset.sandbox, false, nil},
+		{"mode", next.Mode, mode, func() ([]constraint, error) { return a.chooseMode(ctx, next.Mode, preset) }},
 		{"effort", next.Effort, effort, func() ([]constraint, error) { return a.chooseEffort(ctx, next.Effort) }},
 	}
 	for _, id := range slices.Sorted(maps.Keys(next.native)) {
@@ -66,7 +72,7 @@ func (a *Agent) choose(ctx context.Context, next asked, all bool) (err error) {
 			if confirmed = append(confirmed, c...); err != nil {
 				return err
 			}
-		case step.word != "":
+		case step.word != "" && !all:
 			confirmed = append(confirmed, s.of(step.selection)...)
 		}
 	}
@@ -74,7 +80,7 @@ func (a *Agent) choose(ctx context.Context, next asked, all bool) (err error) {
 	for _, c := range confirmed {
 		if !s.holds(c) {
 			after := settings{options: s.options, modes: s.modes, models: s.models, confirmed: confirmed}
-			return sessions.UnconfirmedError(after.drift())
+			return a.unconfirmed(after.drift())
 		}
 	}
 	s.confirmed, s.asked = confirmed, next
@@ -106,6 +112,12 @@ func (a *Agent) chooseModel(ctx context.Context, next asked) ([]constraint, erro
 	if o == nil {
 		// Without the option there is nothing that confirms a change: session/set_model is in no schema, and Gemini
 		// answers it with {} for a model that does not exist (0.61). What the agent runs anyway needs no change.
+		offered := s.offeredModels()
+		if len(offered) > 0 && !slices.Contains(offered, next.Model) {
+			// Gemini reports whatever name it was started with (0.61.0).
+			return nil, sessions.Errorf(sessions.CodeModelUnavailable, "model %q is not offered", next.Model).
+				Do("choose one of: %s", list(offered)).With("offered", offered)
+		}
 		if s.models.Current == next.Model {
 			return []constraint{{"model", next.Model, "", next.Model}}, nil
 		}
@@ -205,31 +217,76 @@ func (a *Agent) chooseNative(ctx context.Context, id, word string) ([]constraint
 	return []constraint{c}, err
 }
 
-func (a *Agent) chooseMode(ctx context.Context, word string) ([]constraint, error) {
+// choosePreset sets the mode that stands for an approval policy, and perhaps for a sandbox.
+func (a *Agent) choosePreset(ctx context.Context, p preset) ([]constraint, error) {
 	s := &a.settings
-	mode, ok := pickMode(word, s.offeredModes())
+	o := s.preset()
+	if offered := s.offeredPresets(); !slices.Contains(offered, p.mode) {
+		return nil, sessions.Errorf(sessions.CodeUnsupported, "the agent has no mode %s, which is its approval policy %s", p.mode, p.policy).
+			Do("use a version of the agent that has it").With("offered", offered)
+	}
+	c, err := a.setMode(ctx, o, p.mode, "approval_policy", p.policy)
+	confirmed := []constraint{c}
+	if p.sandbox != "" {
+		c.selection, c.word = "sandbox", p.sandbox
+		confirmed = append(confirmed, c)
+	}
+	return confirmed, err
+}
+
+// chooseMode sets the mode. preset is what the same option may stand at already.
+func (a *Agent) chooseMode(ctx context.Context, word string, p preset) ([]constraint, error) {
+	s := &a.settings
+	o := s.mode()
+	if p.mode != "" && o == s.preset() {
+		if word != "default" {
+			return nil, sessions.Errorf(sessions.CodeUnsupported, "mode %s and approval policy %s are one setting of this agent", word, p.policy).
+				Do("leave one of them out")
+		}
+		c := constraint{"mode", word, "", p.mode}
+		if o != nil {
+			c.option = o.ID
+		}
+		return []constraint{c}, nil
+	}
+	mode, ok := a.profile.mode(word, s.offeredModes())
 	if !ok {
 		return nil, sessions.Errorf(sessions.CodeUnsupported, "the agent has no mode %q", word).
 			Do("leave the mode out, or choose one of: %s", list(s.offeredModes())).With("offered", s.offeredModes())
 	}
-	if o := s.mode(); o != nil {
-		c, err := a.setOption(ctx, *o, mode, "mode", word)
-		return []constraint{c}, err
+	c, err := a.setMode(ctx, o, mode, "mode", word)
+	return []constraint{c}, err
+}
+
+// setMode sets a mode, by its option where it is one.
+func (a *Agent) setMode(ctx context.Context, o *option, mode, selection, word string) (constraint, error) {
+	s := &a.settings
+	if o != nil {
+		return a.setOption(ctx, *o, mode, selection, word)
 	}
-	c := constraint{"mode", word, "", mode}
+	c := constraint{selection, word, "", mode}
 	if s.holds(c) {
-		return []constraint{c}, nil
+		return c, nil
 	}
 	// The answer to session/set_mode says nothing; the update beside it does, before or after.
-	s.touched = append(s.touched, "mode")
+	s.touched = append(s.touched, selection)
 	if _, err := a.call(ctx, methodSetMode, setModeParams{a.session, mode}, a.o.HandshakeTimeout); err != nil {
-		return nil, a.refusedSetting("mode", word, err)
+		return c, a.refusedSetting(selection, word, err)
 	}
 	err := a.pump(ctx, "the mode's update", a.o.ConfirmTimeout, func() bool { return s.holds(c) })
 	if sessions.CodeOf(err) == sessions.CodeTimeout && ctx.Err() == nil {
-		return nil, sessions.UnconfirmedError([]sessions.Difference{{Name: "mode", Asked: word, Reported: s.modes.Current}})
+		return c, a.unconfirmed([]sessions.Difference{{Name: selection, Asked: word, Reported: s.modes.Current}})
 	}
-	return []constraint{c}, err
+	return c, err
+}
+
+// unconfirmed is the refusal for differences, with what is known of this agent.
+func (a *Agent) unconfirmed(d []sessions.Difference) error {
+	err := sessions.UnconfirmedError(d)
+	if err == nil || a.profile.hint[d[0].Name] == "" {
+		return err
+	}
+	return sessions.AsError(err).Do("%s", a.profile.hint[d[0].Name])
 }
 
 // setOption sets one option and takes the whole answer as the new set. The answer must bring the set, and in it the
@@ -247,14 +304,14 @@ func (a *Agent) setOption(ctx context.Context, o option, value any, selection, w
 	}
 	var r setOptionResult
 	if decode(m.Result, &r) != nil || !a.settings.take(r.ConfigOptions) {
-		return c, sessions.UnconfirmedError([]sessions.Difference{{Name: selection, Asked: word}})
+		return c, a.unconfirmed([]sessions.Difference{{Name: selection, Asked: word}})
 	}
 	if !a.settings.holds(c) {
 		reported := ""
 		if now := find(a.settings.options, o.ID, ""); now != nil {
 			reported = now.current()
 		}
-		return c, sessions.UnconfirmedError([]sessions.Difference{{Name: selection, Asked: word, Reported: reported}})
+		return c, a.unconfirmed([]sessions.Difference{{Name: selection, Asked: word, Reported: reported}})
 	}
 	return c, nil
 }

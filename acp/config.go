@@ -11,6 +11,8 @@ const (
 	optionModel = "model"
 	optionMode  = "mode"
 
+	optionAuth = "auth_method" // one of ours, in runner_options: the authentication method to use
+
 	categoryThought = "thought_level"
 )
 

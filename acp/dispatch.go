@@ -93,7 +93,7 @@ func (a *Agent) request(m wire.Message) {
 
 // serve handles the requests that only an agent makes that was told of them.
 func (a *Agent) serve(m wire.Message) {
-	offered := a.o.Start != nil
+	offered := a.offersTerminals()
 	if m.Method == methodReadFile || m.Method == methodWriteFile {
 		offered = a.files.space != nil
 	}

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -12,7 +13,10 @@ func (a *Agent) evidence() sessions.Evidence {
 	e := a.settings.evidence()
 	e.AgentName, e.AgentVersion = a.initial.AgentInfo.Name, a.initial.AgentInfo.Version
 	e.Sandbox, e.SandboxBy = a.sandbox, a.sandboxBy
-	e.ApprovalPolicy = sessions.ApprovalOnRequest // all that the protocol has
+	if a.sandboxBy == "agent" {
+		e.Sandbox = a.settings.word("sandbox", "")
+	}
+	e.ApprovalPolicy = a.settings.word("approval_policy", sessions.ApprovalOnRequest) // which is all that the protocol has
 	return e
 }
 
@@ -44,19 +48,28 @@ func (a *Agent) settingsReported() {
 		Text: fmt.Sprintf("%s %q was confirmed, and the agent now reports %q", d[0].Name, d[0].Asked, d[0].Reported),
 		Data: changed.Data})
 	for _, x := range d {
-		if x.Name == "mode" {
-			a.modeLeft(x)
+		switch x.Name {
+		case "mode":
+			if !a.turnMayLeave(x.Asked) {
+				a.left(x)
+			}
+		case "sandbox", "approval_policy":
+			a.left(x)
 		}
 	}
 }
 
-// modeLeft ends a turn that left the mode it was to stay in. Claude and OpenCode change the mode by themselves; where
-// the user approved just that, as the plan's end, it is not by itself.
-func (a *Agent) modeLeft(d sessions.Difference) {
-	if a.turn == nil || a.turn.cancelled || a.turn.approved || d.Asked == "default" {
+// turnMayLeave tells whether the running turn may leave a mode: the user approved just that, as the plan's end.
+func (a *Agent) turnMayLeave(mode string) bool {
+	return a.turn != nil && a.turn.approved || mode == "default"
+}
+
+// left ends a turn that left what it was to stay in. Claude and OpenCode change the mode by themselves.
+func (a *Agent) left(d sessions.Difference) {
+	if a.turn == nil || a.turn.cancelled {
 		return
 	}
-	why := fmt.Sprintf("the agent left mode %s for %s by itself", d.Asked, d.Reported)
+	why := fmt.Sprintf("the agent left %s %s for %s by itself", strings.ReplaceAll(d.Name, "_", " "), d.Asked, d.Reported)
 	if err := a.cancelTurn(context.Background(), why); err != nil {
 		a.log.Warn().Err(err).Msg("cancel after a change of mode")
 	}

@@ -18,6 +18,7 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (sessions.Opene
 	if a.phase != phaseNew {
 		return none, sessions.Errorf(sessions.CodeNotRunning, "this agent was opened before, or is closing")
 	}
+	a.profile = profileOf(p.Runner, "")
 	native, err := a.admit(p)
 	if err != nil {
 		return none, err
@@ -44,9 +45,8 @@ func (a *Agent) admit(p sessions.OpenParams) (map[string]string, error) {
 	if !filepath.IsAbs(p.Cwd) {
 		return nil, sessions.Errorf(sessions.CodeInvalidParams, "cwd %q is not absolute", p.Cwd).Do("give an absolute path")
 	}
-	if policy := p.Selection.ApprovalPolicy; policy != "" && policy != sessions.ApprovalOnRequest {
-		return nil, sessions.Errorf(sessions.CodeUnsupported, "ACP has no approval policy, %q was asked", policy).
-			Do("leave approval_policy out; the agent asks as its own configuration says")
+	if _, err := a.profile.preset(p.Selection, p.BridgeSandbox != ""); err != nil {
+		return nil, err
 	}
 	if len(p.MCPServers) > 0 {
 		return nil, sessions.Errorf(sessions.CodeUnsupported, "MCP servers cannot be passed to this agent").
@@ -59,13 +59,44 @@ func (a *Agent) admit(p sessions.OpenParams) (map[string]string, error) {
 			return nil, sessions.Errorf(sessions.CodeSandboxUnavailable, "sandbox %q was asked, %q is enforced around the agent",
 				asked, p.BridgeSandbox).Do("ask for %s", p.BridgeSandbox)
 		}
+	case a.profile.sandboxed() && asked != "":
+		a.sandbox, a.sandboxBy = asked, "agent"
 	case asked == sessions.SandboxFullAccess:
 		a.sandbox, a.sandboxBy = asked, "none"
 	case asked != "":
 		return nil, sessions.Errorf(sessions.CodeSandboxUnavailable, "sandbox %q was asked and nothing enforces one around an ACP agent here", asked).
 			Do("see what `baton doctor` says about containment, or ask for danger-full-access")
 	}
-	return nativeOptions(p.Options)
+	native, err := nativeOptions(p.Options)
+	if err != nil {
+		return nil, err
+	}
+	if method, given := native[optionAuth]; given {
+		a.o.AuthMethod = method
+		delete(native, optionAuth)
+	}
+	return native, nil
+}
+
+// login is the sentence that tells a user how to log in.
+func (a *Agent) login() string {
+	var methods []string
+	for _, m := range a.initial.AuthMethods {
+		if m.Type != "terminal" && m.ID != cursorLogin {
+			methods = append(methods, m.ID)
+		}
+	}
+	how := "log in with the agent's own command in a terminal"
+	switch {
+	case a.cursor:
+		how = "run `cursor-agent login` in a terminal, or set CURSOR_API_KEY"
+	case a.profile.login != "":
+		how = "run `" + a.profile.login + "` in a terminal"
+	}
+	if len(methods) > 0 && a.o.AuthMethod == "" {
+		how += ", or give runner_options " + optionAuth + ", which the agent takes as: " + list(methods)
+	}
+	return how + ", then try again"
 }
 
 func (a *Agent) handshake(ctx context.Context, p sessions.OpenParams, native map[string]string) (sessions.Opened, error) {
@@ -84,7 +115,7 @@ func (a *Agent) handshake(ctx context.Context, p sessions.OpenParams, native map
 		return opened, err
 	}
 	e := a.evidence()
-	if err := sessions.UnconfirmedError(p.Selection.Unconfirmed(e)); err != nil {
+	if err := a.unconfirmed(p.Selection.Unconfirmed(e)); err != nil {
 		return opened, err
 	}
 	caps := a.initial.AgentCapabilities
@@ -103,7 +134,7 @@ func (a *Agent) handshake(ctx context.Context, p sessions.OpenParams, native map
 
 func (a *Agent) initialize(ctx context.Context, runner string) error {
 	hello := newInitialize(a.o)
-	hello.ClientCapabilities.Terminal = a.o.Start != nil
+	hello.ClientCapabilities.Terminal = a.offersTerminals()
 	if a.files.space != nil {
 		hello.ClientCapabilities.FS = &fileCapabilities{Read: true, Write: !a.files.readOnly}
 	}
@@ -117,6 +148,8 @@ func (a *Agent) initialize(ctx context.Context, runner string) error {
 	}
 	a.initial = r
 	a.cursor = runner == "cursor" || r.lists(cursorLogin) != nil
+	a.profile = profileOf(runner, r.AgentInfo.Name)
+	a.settings.modeID = a.profile.modeOption
 	return nil
 }
 
@@ -180,7 +213,7 @@ func (a *Agent) authenticate(ctx context.Context) error {
 		return a.notLoggedIn(methodAuthenticate, e)
 	case sessions.CodeOf(err) == sessions.CodeTimeout && ctx.Err() == nil:
 		return sessions.Errorf(sessions.CodeNotLoggedIn, "the agent did not answer authenticate (%s) within %s", id, a.o.AuthTimeout).
-			Do("%s", a.o.login(a.cursor))
+			Do("%s", a.login())
 	}
 	return err
 }
@@ -289,7 +322,7 @@ func (a *Agent) mustLogIn(e *wire.ResponseError) bool {
 
 func (a *Agent) notLoggedIn(what string, e *wire.ResponseError) *sessions.Error {
 	return sessions.Errorf(sessions.CodeNotLoggedIn, "the agent wants a login before %s: %w: %s", what, e, errorText(e)).
-		Do("%s", a.o.login(a.cursor)).With("code", e.Code)
+		Do("%s", a.login()).With("code", e.Code)
 }
 
 // errorText is what an error says beside its message, which is often no more than "Internal error".

@@ -13,8 +13,6 @@ type Options struct {
 	AuthMethod string
 	// APIKey says that the agent has an API key in its environment and needs no authenticate.
 	APIKey bool
-	// LoginCommand is what a user types to log in. "": known for Cursor, else named in general terms.
-	LoginCommand string
 	// ClientVersion is sent as our version.
 	ClientVersion string
 	// Files serves fs/*: the agent may have text files of the workspace read and, unless the session's sandbox is
@@ -56,16 +54,4 @@ func (o Options) withDefaults() Options {
 		o.Log = &nop
 	}
 	return o
-}
-
-// login is the sentence that tells a user how to log in.
-func (o Options) login(cursor bool) string {
-	switch {
-	case o.LoginCommand != "":
-		return "run `" + o.LoginCommand + "` in a terminal, then try again"
-	case cursor:
-		return "run `cursor-agent login` in a terminal, or set CURSOR_API_KEY, then try again"
-	default:
-		return "log in with the agent's own command in a terminal, then try again"
-	}
 }

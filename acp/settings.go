@@ -17,6 +17,7 @@ type settings struct {
 	raw      json.RawMessage
 	modes    modes
 	models   models // only ever read: setting it confirms nothing
+	modeID   string // the option that has the modes of our selections; "": the one of that name
 
 	asked     asked
 	confirmed []constraint
@@ -34,7 +35,7 @@ type asked struct {
 
 // constraint is one thing that must stay as it is for a selection to hold.
 type constraint struct {
-	selection string // model, effort, mode, or an option's own id
+	selection string // model, effort, mode, sandbox, approval_policy, or an option's own id
 	word      string // what the caller called it
 	option    string // the option; "": the session's mode where that is no option
 	value     any
@@ -47,7 +48,7 @@ func (s *settings) take(raw json.RawMessage) bool {
 		return false
 	}
 	s.options, s.reported, s.raw = set, true, kept(raw)
-	if o := s.mode(); o != nil {
+	if o := s.preset(); o != nil {
 		s.modes.Current = o.current()
 	}
 	return true
@@ -68,19 +69,32 @@ func (s *settings) opened(r sessionResult) {
 // either way.
 func (s *settings) switched(mode string) {
 	s.modes.Current = mode
-	if o := s.mode(); o != nil {
+	if o := s.preset(); o != nil {
 		o.Current = mode
 	}
 }
 
 func (s *settings) model() *option { return find(s.options, optionModel, optionModel) }
 
-func (s *settings) mode() *option { return find(s.options, optionMode, optionMode) }
+// preset is the option that goes with the protocol's own modes.
+func (s *settings) preset() *option { return find(s.options, optionMode, optionMode) }
+
+// mode is the option that has what our selections call the mode.
+func (s *settings) mode() *option {
+	if o := find(s.options, s.modeID, ""); o != nil && s.modeID != "" {
+		return o
+	}
+	return s.preset()
+}
 
 // holds tells whether the agent's last report agrees with a constraint.
 func (s *settings) holds(c constraint) bool {
-	if c.option == "" {
-		return c.selection == "mode" && s.modes.Current == c.value || c.selection == "model" && s.models.Current == c.value
+	switch {
+	case c.option != "":
+	case c.selection == "model":
+		return s.models.Current == c.value
+	default:
+		return s.modes.Current == c.value
 	}
 	o := find(s.options, c.option, "")
 	return o != nil && o.Current == c.value
@@ -120,6 +134,9 @@ func (s *settings) evidence() sessions.Evidence {
 	if o := s.model(); o != nil {
 		e.Model = o.current()
 	}
+	if o := s.mode(); o != nil {
+		e.Mode = o.current()
+	}
 	if o := findEffort(s.options); o != nil {
 		e.Effort = o.current()
 	}
@@ -139,6 +156,8 @@ func (s *settings) drift() []sessions.Difference {
 		r, known := reported[c.selection]
 		if o := find(s.options, c.option, ""); !known && o != nil {
 			r = o.current()
+		} else if !known {
+			r = s.modes.Current
 		}
 		d = append(d, sessions.Difference{Name: c.selection, Asked: c.word, Reported: r})
 	}
@@ -168,8 +187,25 @@ func (s *settings) offeredModes() []string {
 	if o := s.mode(); o != nil {
 		return o.offers()
 	}
+	return s.offeredPresets()
+}
+
+// offeredPresets lists the protocol's own modes.
+func (s *settings) offeredPresets() []string {
+	if o := s.preset(); o != nil {
+		return o.offers()
+	}
 	ids := make([]string, len(s.modes.Available))
 	for i, m := range s.modes.Available {
+		ids[i] = m.ID
+	}
+	return ids
+}
+
+// offeredModels lists the models of an agent that has no option for them.
+func (s *settings) offeredModels() []string {
+	ids := make([]string, len(s.models.Available))
+	for i, m := range s.models.Available {
 		ids[i] = m.ID
 	}
 	return ids

@@ -40,6 +40,10 @@ type terminals struct {
 	open map[string]*terminal
 }
 
+// offersTerminals tells whether the agent may have programs started. Not where it is the agent that keeps its commands in
+// a sandbox: ours would be outside.
+func (a *Agent) offersTerminals() bool { return a.o.Start != nil && a.sandboxBy != "agent" }
+
 // createTerminal handles terminal/create. It belongs to a turn, and ends with it.
 func (a *Agent) createTerminal(m wire.Message) {
 	var spec terminalSpec

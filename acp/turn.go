@@ -199,7 +199,7 @@ func (a *Agent) failure(t *turn, e *wire.ResponseError) sessions.Settlement {
 		return s
 	case a.mustLogIn(e):
 		s.Outcome = string(sessions.CodeNotLoggedIn)
-		s.Reason += "; " + a.o.login(a.cursor)
+		s.Reason += "; " + a.login()
 		event.Code = sessions.CodeNotLoggedIn
 	}
 	event.Text = s.Reason

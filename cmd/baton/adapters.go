@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -39,7 +40,10 @@ func adapters() map[string]bridge.Adapter {
 
 func acpOptions(s bridge.Spec, log *zerolog.Logger) acp.Options {
 	key := slices.ContainsFunc(s.Env, func(e string) bool { return strings.HasPrefix(e, "CURSOR_API_KEY=") })
-	return acp.Options{Log: log, ClientVersion: version, APIKey: key, Files: true, Env: s.Env,
+	// The bridge bounds the whole handshake by the configuration's time; a single step of it may use all of that: opencode
+	// needs 40 s for its first start on a busy machine (1.18.33).
+	patience := time.Duration(s.HandshakeSeconds) * time.Second
+	return acp.Options{Log: log, ClientVersion: version, APIKey: key, HandshakeTimeout: patience, LoadTimeout: patience, Files: true, Env: s.Env,
 		Start: func(p acp.Program) (acp.Process, error) {
 			child, err := s.Spawn(sandbox.Spawn{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdout: p.Output, Stderr: p.Output})
 			if err != nil {

@@ -148,7 +148,7 @@ func agents(p place.Places) []finding {
 	}
 	var found []finding
 	installed := 0
-	for _, name := range cfg.Names() {
+	for _, name := range cfg.Shown(os.Getenv) {
 		r, err := cfg.Resolve(name, "/", os.Getenv)
 		f := finding{Part: "runner " + name, OK: true, Says: r.Executable}
 		if err != nil {

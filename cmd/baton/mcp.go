@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/mcpserver"
 	"github.com/batonmcp/baton/sandbox"
@@ -63,8 +65,10 @@ func client() (*remote.Client, error) {
 // caller is this front end, with the part of its environment that agents may get or that names runners.
 func caller(principal string) sessions.Caller {
 	environ := env.Allowed(os.Environ())
+	further := config.Passed()
 	for _, e := range os.Environ() {
-		if strings.HasPrefix(e, "BATON_RUNNER_") {
+		name, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, "BATON_RUNNER_") || slices.Contains(further, name) {
 			environ = append(environ, e)
 		}
 	}

@@ -24,22 +24,8 @@ type Runner struct {
 	Embedded   bool              // the running binary itself
 	Env        map[string]string // of the configuration
 	Models     []string          // of the configuration
+	Pass       []string          // names of variables that it gets beside those that every agent gets
 	Source     string            // where the program was named: the variable, the file, or PATH
-}
-
-// preset is a runner that needs no configuration.
-type preset struct {
-	Protocol string
-	program  string
-	args     []string
-	install  string
-}
-
-var builtin = map[string]preset{
-	"codex": {AppServer, "codex", []string{"app-server"},
-		"install Codex (npm install -g @openai/codex)"},
-	"cursor": {ACP, "cursor-agent", []string{"acp"},
-		"install the Cursor CLI (curl https://cursor.com/install -fsS | bash)"},
 }
 
 // Variable is the environment variable that names a runner's executable.
@@ -69,7 +55,7 @@ func (c *Config) Resolve(name, cwd string, getenv func(string) string) (Runner, 
 			Do("choose one of %s, or add [runners.NAME] to %s", strings.Join(c.Names(), ", "), c.file()).
 			With("runners", c.Names())
 	}
-	r := Runner{Name: name, Protocol: own.Protocol, Env: custom.Env, Models: custom.Models}
+	r := Runner{Name: name, Protocol: own.Protocol, Env: custom.Env, Models: custom.Models, Pass: own.pass}
 	if custom.Protocol != "" {
 		r.Protocol = custom.Protocol
 	}
@@ -102,6 +88,19 @@ func (c *Config) Resolve(name, cwd string, getenv func(string) string) (Runner, 
 	program, executable := s.through(found)
 	r.Argv, r.Executable, r.Source = append([]string{program}, args...), executable, s.source
 	return r, nil
+}
+
+// Variables is what the agent gets beside what every agent gets: what it is known to need of the caller's environment,
+// and over it the configuration's.
+func (r Runner) Variables(getenv func(string) string) map[string]string {
+	vars := map[string]string{}
+	for _, name := range r.Pass {
+		if v := getenv(name); v != "" {
+			vars[name] = v
+		}
+	}
+	maps.Copy(vars, r.Env)
+	return vars
 }
 
 // embedded starts through /proc/self/exe where there is one: that works when the binary was replaced or deleted, and

@@ -247,8 +247,22 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Names(); !slices.Equal(got, []string{"codex", "cursor", "a", "z"}) {
+	if got := c.Names(); !slices.Equal(got, []string{"claude", "codex", "codex-acp", "cursor", "gemini", "opencode", "qwen", "a", "z"}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Runners that nobody installed and nobody named are not shown, but for the two that everybody looks for.
+func TestShown(t *testing.T) {
+	root := tree(t, map[string]string{"bin/opencode": "x", "not/gemini": "-"})
+	c, err := Parse("/c", []byte("[runners.qwen]\ncommand=['/nowhere/qwen']\n[runners.z]\nprotocol='acp'\ncommand=['z']"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"PATH": filepath.Join(root, "bin") + ":" + filepath.Join(root, "not"), "BATON_RUNNER_CLAUDE": "/nowhere/claude"}
+	got := c.Shown(func(name string) string { return env[name] })
+	if !slices.Equal(got, []string{"claude", "codex", "cursor", "opencode", "qwen", "z"}) {
+		t.Errorf("shown %v", got)
 	}
 }
 

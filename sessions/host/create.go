@@ -298,10 +298,11 @@ func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, 
 		return launch{}, runner, sessions.Errorf(sessions.CodeUnsupported, "mcp_servers were given, and runner %s takes none per session", name).
 			Do("configure them in the agent itself")
 	}
-	extra := map[string]string{}
-	for k, v := range runner.Env {
-		extra[k] = v
+	runner, options, err := runner.Start(config.Wish{Selection: s.Selection(), Roots: s.WritableRoots, Options: s.RunnerOptions})
+	if err != nil {
+		return launch{}, runner, err
 	}
+	extra := runner.Variables(getenv)
 	for k, v := range s.Env {
 		extra[k] = v
 	}
@@ -313,7 +314,7 @@ func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, 
 		Env:              env.Build(env.Allowed(who.Env), extra, s.EnvUnset, lead),
 		HandshakeSeconds: whole(cfg.Host.HandshakeTimeout, 60*time.Second), OrphanSeconds: whole(cfg.Host.OrphanGrace, 15*time.Minute),
 		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: cwd, Selection: s.Selection(),
-			WritableRoots: s.WritableRoots, MCPServers: s.MCPServers, Options: s.RunnerOptions}}
+			WritableRoots: s.WritableRoots, MCPServers: s.MCPServers, Options: options}}
 	return launch{spec: spec}, runner, nil
 }
 
@@ -357,12 +358,20 @@ func keptSettings(s sessions.Settings) journal.Settings {
 // accountVariables decide which account and which history an agent uses.
 var accountVariables = []string{"HOME", "CODEX_HOME", "CODEX_SQLITE_HOME", "CURSOR_CONFIG_DIR", "CURSOR_DATA_DIR"}
 
+// furtherAccountVariables do so for single agents.
+var furtherAccountVariables = []string{"CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR"}
+
 // account is the digest of the account context of an environment. It holds paths, no secrets.
 func account(environ []string) string {
 	getenv := lookup(environ)
 	sum := sha256.New()
 	for _, name := range accountVariables {
 		sum.Write([]byte(name + "=" + getenv(name) + "\x00"))
+	}
+	for _, name := range furtherAccountVariables { // a variable that is not set leaves digests as they were without it
+		if v := getenv(name); v != "" {
+			sum.Write([]byte(name + "=" + v + "\x00"))
+		}
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
@@ -380,7 +389,7 @@ func (h *Host) sameAccount(ctx context.Context, who sessions.Caller, session str
 
 func otherAccount(session string) error {
 	return sessions.Errorf(sessions.CodeInvalidParams, "session %s was made with another HOME, CODEX_HOME or account context than this caller has", session).
-		Do("use an environment with the same %s", strings.Join(accountVariables, ", "))
+		Do("use an environment with the same %s", strings.Join(slices.Concat(accountVariables, furtherAccountVariables), ", "))
 }
 
 func lookup(environ []string) func(string) string {

@@ -49,7 +49,7 @@ func (h *Host) RunnerList(ctx context.Context, who sessions.Caller, a sessions.R
 	if err != nil {
 		return sessions.RunnerListResult{}, err
 	}
-	names := cfg.Names()
+	names := cfg.Shown(lookup(who.Env))
 	out := make([]sessions.Runner, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
@@ -106,7 +106,7 @@ func (h *Host) runner(ctx context.Context, who sessions.Caller, cfg *config.Conf
 // asked fills in what an installed runner says of itself, or why it could not be asked.
 func (h *Host) asked(ctx context.Context, who sessions.Caller, found config.Runner, r sessions.Runner) sessions.Runner {
 	spec := bridge.Spec{Protocol: found.Protocol, Argv: found.Argv, Dir: "/", HandshakeSeconds: int(probeLimit.Seconds()),
-		Env:  env.Build(env.Allowed(who.Env), found.Env, nil, filepath.Dir(found.Executable)),
+		Env:  env.Build(env.Allowed(who.Env), found.Variables(lookup(who.Env)), nil, filepath.Dir(found.Executable)),
 		Open: sessions.OpenParams{Runner: r.Name, Generation: sessions.NewID(), Cwd: "/"}}
 	p, err := h.ask(ctx, spec)
 	if err != nil {

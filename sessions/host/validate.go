@@ -118,7 +118,7 @@ func (h *Host) checkSandbox(cfg *config.Config, protocol, runner, sandboxName st
 		}
 		return nil
 	}
-	if protocol == protocolACP {
+	if protocol == protocolACP && !config.Enforces(runner, sandboxName) {
 		return sessions.Errorf(sessions.CodeSandboxUnavailable, "sandbox %s was asked, and runner %s has no sandbox that Baton could confirm", sandboxName, runner).
 			Do("ask for sandbox danger-full-access if you trust the agent with everything you can write")
 	}
