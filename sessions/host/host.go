@@ -153,11 +153,7 @@ func (h *Host) Stop() {
 }
 
 // Live tells how many sessions have a bridge or are about to.
-func (h *Host) Live() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.tenders)
-}
+func (h *Host) Live() int { return len(h.liveIDs()) }
 
 // go runs f as a part of the host, unless it is stopping.
 func (h *Host) spawn(f func()) bool {

@@ -134,12 +134,18 @@ func (h *Host) idle(ctx context.Context, limit time.Duration) {
 	}
 }
 
+// liveIDs are the sessions that have a bridge or are about to. One whose bridge is proven gone has none, although its
+// tender is still tidying up: its close has been answered.
 func (h *Host) liveIDs() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ids := make([]string, 0, len(h.tenders))
-	for id := range h.tenders {
-		ids = append(ids, id)
+	for id, t := range h.tenders {
+		select {
+		case <-t.proven:
+		default:
+			ids = append(ids, id)
+		}
 	}
 	slices.Sort(ids)
 	return ids
