@@ -26,7 +26,6 @@ const demoCallLimit = 55 * time.Second
 type demoClient struct {
 	mcp    *mcpclient.Client
 	cmd    *exec.Cmd
-	server mcp.Implementation
 	speaks string // the protocol version
 }
 
@@ -42,7 +41,7 @@ func openDemoClient(ctx context.Context, h *demoHome) (*demoClient, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("initialize: %w", err), c.close())
 	}
-	c.server, c.speaks = hello.ServerInfo, hello.ProtocolVersion
+	c.speaks = hello.ProtocolVersion
 	return c, nil
 }
 
