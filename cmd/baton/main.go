@@ -90,6 +90,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newMCP(), newHost(), newRunners(), newDoctor(), newDemo(), newJournal())
+	root.AddCommand(newMCP(), newHost(), newRunners(), newDoctor(), newDemo(), newJournal(), newBench())
 	return root
 }
