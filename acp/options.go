@@ -22,6 +22,9 @@ type Options struct {
 	Start func(Program) (Process, error)
 	// Env is the environment of those programs, the agent's own.
 	Env []string
+	// AccountCommand is how a Probe begins a command line of Cursor's that tells of its version and login; Start runs it.
+	// nil: it does not ask.
+	AccountCommand []string
 
 	HandshakeTimeout time.Duration // of each request that is not named below; 0: 30 s
 	AuthTimeout      time.Duration // of authenticate, which a signed-out Cursor may never answer; 0: 15 s

@@ -44,6 +44,11 @@ func Probe(ctx context.Context, conn *wire.Conn, o Options) (sessions.Probe, err
 	if r.lists(cursorLogin) == nil {
 		return out, nil
 	}
+	own := askAccount(ctx, o)
+	out.Login = own.login
+	if out.Version == "" {
+		out.Version = own.version
+	}
 	m, err = p.call(ctx, cursorModels, struct{}{}, min(o.HandshakeTimeout, modelsTimeout))
 	var refused *wire.ResponseError
 	switch {

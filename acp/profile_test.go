@@ -21,9 +21,9 @@ type reported struct {
 
 // agents are what the real ones said to initialize and session/new, cut down to what selections need.
 var agents = map[string]reported{
-	"opencode": {name: "OpenCode", options: []string{"model mock/a mock/a mock/b", "mode build build plan"}},                              // 1.18.33
+	"opencode": {name: "OpenCode", options: []string{"model mock/a mock/a mock/b", "mode build build plan"}},                             // 1.18.33
 	"gemini":   {name: "gemini-cli", modes: []string{"default", "autoEdit", "yolo", "plan"}, models: []string{"auto", "gemini-2.5-pro"}}, // 0.61.0
-	"qwen":     {name: "qwen-code", options: []string{"mode auto plan default auto-edit auto yolo", "model m m"}},                          // 0.24.4
+	"qwen":     {name: "qwen-code", options: []string{"mode auto plan default auto-edit auto yolo", "model m m"}},                        // 0.24.4
 	"claude": {name: "@agentclientprotocol/claude-agent-acp", options: []string{"mode auto default acceptEdits plan auto bypassPermissions", // 0.101.0
 		"model default default opus", "effort default default low high"}},
 	"codex-acp": {name: "@agentclientprotocol/codex-acp", options: []string{"mode agent read-only workspace-write agent agent-full-access", // 2.6.0

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/batonmcp/baton/fixtures/cursorlike"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -81,4 +83,66 @@ func TestI09_ACPCancelEndsTheTerminal(t *testing.T) {
 	if again := f.send(s.SessionID, "[term echo again]"); !strings.Contains(again.Text, "again") {
 		t.Errorf("after the cancel: %+v", again)
 	}
+}
+
+// runners is what `baton runners --json` shows, by name.
+func (w *world) runners() map[string]sessions.Runner {
+	w.t.Helper()
+	found := map[string]sessions.Runner{}
+	for line := range strings.Lines(w.baton("runners", "--json")) {
+		var r sessions.Runner
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			w.t.Fatalf("%v in %s", err, line)
+		}
+		found[r.Name] = r
+	}
+	return found
+}
+
+// Cursor tells its version and login by commands of its own; presets that nobody installed are not shown.
+func TestRunnersShowCursorsAccount(t *testing.T) {
+	w := newWorld(t, "BATON_RUNNER_CURSOR=baton:agent")
+	r := w.runners()
+	if c := r["cursor"]; c.Version != cursorlike.Version || c.Login != "yes" || len(c.Models) == 0 || c.Problem != "" {
+		t.Errorf("%+v", c)
+	}
+	out := newWorld(t, "BATON_RUNNER_GEMINI=/nowhere/gemini")
+	out.write("baton/config.toml", "[host]\nidle_exit = \"20s\"\n[runners.cursor]\ncommand = [\"baton:agent\", \"acp\", \"--signed-out\"]\n")
+	r = out.runners()
+	if c := r["cursor"]; c.Login != "no" || c.Problem != "" {
+		t.Errorf("signed out: %+v", c)
+	}
+	if _, shown := r["qwen"]; shown {
+		t.Error("a runner that nobody installed is shown")
+	}
+	if g := r["gemini"]; g.Installed || !strings.Contains(g.Problem, "BATON_RUNNER_GEMINI") {
+		t.Errorf("a runner that is named and missing: %+v", g)
+	}
+}
+
+// The launch flags are those of the session's sandbox and runner_options, and the process shows them.
+func TestCursorLaunchFlags(t *testing.T) {
+	w := newWorld(t, "BATON_RUNNER_CURSOR=baton:agent")
+	f := w.open()
+	defer f.close()
+	more := filepath.Join(w.dir, "more")
+	if err := os.Mkdir(more, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": w.work, "sandbox": sessions.SandboxFullAccess,
+		"writable_roots": []string{more}, "runner_options": args{"force": true}, "wait_seconds": 30}).Session
+	if s.State != sessions.SessionIdle {
+		t.Fatalf("%+v", s)
+	}
+	for _, want := range []string{"--trust", "--sandbox disabled", "--add-dir " + more, "--force"} {
+		if len(w.find(want)) != 1 {
+			t.Errorf("%q is in the command lines of %v", want, w.find(want))
+		}
+	}
+	// Forced, a command runs without being asked for.
+	if sent := f.send(s.SessionID, "[approve echo x > forced]"); sent.Command.State != sessions.CommandCompleted || !exists(filepath.Join(w.work, "forced")) {
+		t.Errorf("%+v", sent)
+	}
+	refused(f, sessions.CodeInvalidParams, "session_create", args{"runner": "cursor", "cwd": w.work, "sandbox": sessions.SandboxFullAccess,
+		"runner_options": args{"force": "yes"}})
 }

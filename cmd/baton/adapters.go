@@ -38,12 +38,24 @@ func adapters() map[string]bridge.Adapter {
 	}
 }
 
+// accountCommand begins the command lines of an agent that are none of its ACP server.
+func accountCommand(argv []string) []string {
+	if len(argv) > 1 && argv[1] == agentCommand { // the scripted agent takes its kind first
+		return argv
+	}
+	if i := slices.Index(argv, "acp"); i > 0 {
+		return argv[:i]
+	}
+	return nil
+}
+
 func acpOptions(s bridge.Spec, log *zerolog.Logger) acp.Options {
 	key := slices.ContainsFunc(s.Env, func(e string) bool { return strings.HasPrefix(e, "CURSOR_API_KEY=") })
 	// The bridge bounds the whole handshake by the configuration's time; a single step of it may use all of that: opencode
 	// needs 40 s for its first start on a busy machine (1.18.33).
 	patience := time.Duration(s.HandshakeSeconds) * time.Second
 	return acp.Options{Log: log, ClientVersion: version, APIKey: key, HandshakeTimeout: patience, LoadTimeout: patience, Files: true, Env: s.Env,
+		AccountCommand: accountCommand(s.Argv),
 		Start: func(p acp.Program) (acp.Process, error) {
 			child, err := s.Spawn(sandbox.Spawn{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdout: p.Output, Stderr: p.Output})
 			if err != nil {

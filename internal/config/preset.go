@@ -18,6 +18,8 @@ type preset struct {
 	// pass are the variables of the caller's environment that this agent gets beside those that every agent gets: where
 	// it keeps its things, its provider and its keys.
 	pass []string
+	// env is what it gets in any case.
+	env map[string]string
 	// flags are what of a session the agent takes on its command line; nil: nothing.
 	flags func(*launch)
 	// append puts them behind the arguments of the preset, and not before.
@@ -30,12 +32,14 @@ var builtin = map[string]preset{
 	"codex": {Protocol: AppServer, program: "codex", args: []string{"app-server"}, wanted: true,
 		install: "install Codex (npm install -g @openai/codex)"},
 	"cursor": {Protocol: ACP, program: "cursor-agent", args: []string{"acp"}, wanted: true, flags: cursorFlags,
+		env:     map[string]string{"NO_OPEN_BROWSER": "1"}, // a login is a person's to do, in a terminal
 		install: "install the Cursor CLI (curl https://cursor.com/install -fsS | bash)"},
 	"opencode": {Protocol: ACP, program: "opencode", args: []string{"acp"},
 		install: "install opencode (npm install -g opencode-ai)",
 		pass: append([]string{"OPENCODE_API_KEY", "OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "OPENCODE_CONFIG_DIR", "OPENCODE_DISABLE_AUTOUPDATE",
 			"OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_MODELS_URL", "OPENCODE_PERMISSION"}, providerKeys...)},
 	"gemini": {Protocol: ACP, program: "gemini", args: []string{"--acp"}, flags: geminiFlags, append: true,
+		env:     map[string]string{"NO_BROWSER": "1"},
 		install: "install Gemini CLI (npm install -g @google/gemini-cli)",
 		pass: []string{"GEMINI_API_KEY", "GEMINI_CLI_HOME", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_MODEL", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS",
 			"GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_VERTEX_BASE_URL"}},
@@ -50,7 +54,8 @@ var builtin = map[string]preset{
 			"CLAUDE_CODE_USE_VERTEX", "CLAUDE_CONFIG_DIR", "CLOUD_ML_REGION", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "IS_SANDBOX", "MAX_THINKING_TOKENS"}},
 	"codex-acp": {Protocol: ACP, program: "codex-acp",
 		install:  "install the ACP adapter of Codex (npm install -g @agentclientprotocol/codex-acp)",
-		pass:     []string{"CODEX_CONFIG", "CODEX_PATH", "MODEL_PROVIDER", "NO_BROWSER"},
+		pass:     []string{"CODEX_CONFIG", "CODEX_PATH", "MODEL_PROVIDER"},
+		env:      map[string]string{"NO_BROWSER": "1"},
 		enforces: []string{sessions.SandboxReadOnly, sessions.SandboxWorkspaceWrite, sessions.SandboxFullAccess}},
 }
 

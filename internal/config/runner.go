@@ -94,6 +94,7 @@ func (c *Config) Resolve(name, cwd string, getenv func(string) string) (Runner, 
 // and over it the configuration's.
 func (r Runner) Variables(getenv func(string) string) map[string]string {
 	vars := map[string]string{}
+	maps.Copy(vars, builtin[r.Name].env)
 	for _, name := range r.Pass {
 		if v := getenv(name); v != "" {
 			vars[name] = v
