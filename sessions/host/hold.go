@@ -16,9 +16,13 @@ const maxBatch = 512
 // errGone: the bridge is gone and everything it said is in hand.
 var errGone = errors.New("the bridge is gone")
 
-// hold keeps a frame until the journal takes it, unless it is not numbered or durable already.
+// hold keeps a frame until the journal takes it, unless it is not numbered, durable already or held.
 func (t *tender) hold(f bridge.Frame) {
-	if f.IsOut() && f.N > t.lastOut {
+	last := t.lastOut
+	if n := len(t.held); n > 0 {
+		last = t.held[n-1].N
+	}
+	if f.IsOut() && f.N > last {
 		t.held = append(t.held, f)
 	}
 }

@@ -132,7 +132,7 @@ func (r *rig) starting(change ...func(*sessions.CreateArgs)) *session {
 // bridgeOf stands for the bridge of the session's generation.
 func (r *rig) bridgeOf(v sessions.Session) *session {
 	return &session{r: r, id: v.SessionID, generation: v.Generation,
-		t: &tender{h: r.Host, session: v.SessionID, generation: v.Generation}}
+		t: &tender{h: r.Host, session: v.SessionID, generation: v.Generation, kicked: make(chan struct{}, 1)}}
 }
 
 // idle is a session whose agent is open.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -434,10 +435,16 @@ func (t *tender) take(batch []bridge.Frame) error {
 		if err != nil {
 			return err
 		}
+		seen := uint64(g.LastFrame)
 		for _, f := range batch {
-			if f.N <= uint64(g.LastFrame) {
+			if f.N <= seen {
 				continue // an earlier commit held it, although it seemed to fail
 			}
+			if f.N != seen+1 { // the bridge forgot them because they were acknowledged
+				a.add(sessions.Event{Kind: sessions.EventGap, At: tx.Now(), Gap: &sessions.Gap{
+					Reason: fmt.Sprintf("frames %d to %d of the session's bridge were journalled once and are lost from the journal", seen+1, f.N-1)}})
+			}
+			seen = f.N
 			if err := a.apply(tx, c, f); err != nil {
 				if trouble(err) {
 					return err
