@@ -54,6 +54,8 @@ func (d *driver) play(name string) error {
 		return d.cancel(true)
 	case "close":
 		return d.close()
+	case "delete":
+		return d.delete()
 	}
 	return fmt.Errorf("no step %q", name)
 }
@@ -323,6 +325,28 @@ func (d *driver) close() error {
 		}
 	}
 	return d.resume()
+}
+
+// delete forgets the session, and makes another one.
+func (d *driver) delete() error {
+	d.closed = true
+	var res sessions.CloseResult
+	refusal, err := d.repeat("session_close", args{"session_id": d.session, "delete": true, "key": "delete-" + sessions.NewID(), "wait_seconds": 40}, &res)
+	if err != nil {
+		return err
+	}
+	if refusal != nil {
+		return d.unexpected("session_close", refusal)
+	}
+	if res.Session.State != sessions.SessionDeleted || res.Stopped != "confirmed" {
+		return fmt.Errorf("session %s is %s, %s after its deletion: %s", d.session, res.Session.State, res.Stopped, res.Proof)
+	}
+	d.deleted[d.session] = true
+	refusal, err = d.m.call("session_read", args{"session_id": d.session}, nil)
+	if err != nil || refusal == nil || refusal.Code != sessions.CodeNotFound {
+		return fmt.Errorf("session %s is deleted, and to be read: %v, %v", d.session, refusal, err)
+	}
+	return d.create(false)
 }
 
 func (d *driver) resume() error {

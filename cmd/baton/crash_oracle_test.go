@@ -24,11 +24,28 @@ func (j *judge) fault(format string, a ...any) {
 	j.faults = append(j.faults, fmt.Sprintf(format, a...))
 }
 
+// judge looks at everything of one driver, through a front end that nobody kills.
+func (j *judge) judge(m *mortal) {
+	j.d.m = m
+	j.settle()
+	given, err := record.Read(m.w.path("record"))
+	if err != nil {
+		j.fault("record: %v", err)
+	}
+	j.history()
+	j.orders(given)
+	j.answers(given)
+	j.exits()
+}
+
 // settle brings every session to rest and takes its last word on every order.
 func (j *judge) settle() {
 	d := j.d
 	for _, id := range d.sessions {
 		d.session = id
+		if d.deleted[id] {
+			continue
+		}
 		if _, err := d.look(); err != nil {
 			j.fault("session %s: %v", id, err)
 			continue
@@ -38,7 +55,7 @@ func (j *judge) settle() {
 		}
 	}
 	for _, o := range d.orders {
-		if o.refused != nil && !o.known {
+		if o.refused != nil && !o.known || d.deleted[o.session] {
 			continue
 		}
 		if _, _, err := o.again(d.m, 0); err != nil {
@@ -75,6 +92,9 @@ func (j *judge) orders(given []record.Entry) {
 		}
 		if ran > 0 && !o.runs {
 			j.fault("wrong: the effect of %s is there, and it was denied", name)
+		}
+		if j.d.deleted[o.session] {
+			continue // and with it what was told of it
 		}
 		evs := j.events(o)
 		switch {
@@ -159,6 +179,9 @@ func byRecord(evs []sessions.Event, command string) bool {
 // history checks the events of every session: numbered from 1 without gap, one end of everything.
 func (j *judge) history() {
 	for _, id := range j.d.sessions {
+		if j.d.deleted[id] {
+			continue
+		}
 		evs, err := j.d.events(id)
 		if err != nil {
 			j.fault("%v", err)
@@ -217,10 +240,10 @@ func (j *judge) history() {
 // answers checks that no request of an agent was answered twice, nor after it was withdrawn without need.
 func (j *judge) answers(given []record.Entry) {
 	seen := map[string]int{}
-	turn := "" // the prompt before it, since every process of an agent counts its requests from the same number
+	turn := map[string]string{} // by thread the prompt before it, since every process of an agent counts its requests anew
 	for _, e := range given {
 		if e.Kind == "prompt" {
-			turn = e.ID
+			turn[e.Thread] = e.ID
 		}
 		if e.Kind != "answer" {
 			continue
@@ -231,7 +254,7 @@ func (j *judge) answers(given []record.Entry) {
 			}
 			continue
 		}
-		key := turn + " " + e.ID
+		key := e.Thread + " " + turn[e.Thread] + " " + e.ID
 		if seen[key]++; seen[key] > 1 {
 			j.fault("answered twice: %+v", e)
 		}
@@ -243,6 +266,9 @@ func (j *judge) exits() {
 	d := j.d
 	for _, id := range d.sessions {
 		d.session = id
+		if d.deleted[id] {
+			continue
+		}
 		var closed sessions.CloseResult
 		refusal, err := d.m.call("session_close", args{"session_id": id, "wait_seconds": 40}, &closed)
 		if err != nil || refusal != nil || closed.Stopped != "confirmed" || closed.Session.State.Live() {

@@ -44,6 +44,8 @@ type plan struct {
 	kills  []kill
 	// away: with the host dies the front end, and nobody comes back before the bridge has given up waiting.
 	away bool
+	// company: somebody else works in a session of its own meanwhile.
+	company bool
 	// shy: every call is made again under the same key now and then, although it was answered.
 	shy float64
 }
@@ -52,6 +54,9 @@ func (p plan) String() string {
 	s := fmt.Sprintf("seed %d case %d: %s, %s; kill %v", p.seed, p.n, p.runner, strings.Join(p.steps, " "), p.kills)
 	if p.away {
 		s += "; nobody comes back"
+	}
+	if p.company {
+		s += "; in company"
 	}
 	return s
 }
@@ -95,7 +100,7 @@ func points() []point {
 
 // steps that a case is made of; steering is for agents that can be steered.
 var (
-	anySteps   = []string{"send", "stream", "approve", "deny", "ask", "queue", "cancel", "cancel-queued", "close", "fail"}
+	anySteps   = []string{"send", "stream", "approve", "deny", "ask", "queue", "cancel", "cancel-queued", "close", "fail", "delete"}
 	codexSteps = append([]string{"steer", "steer"}, anySteps...)
 )
 
@@ -132,6 +137,7 @@ func newPlan(seed uint64, n int) plan {
 			p.kills = append(p.kills, newKill(r, len(p.steps)))
 		}
 	}
+	p.company = p.strict() && !p.away && r.IntN(3) == 0
 	return p
 }
 

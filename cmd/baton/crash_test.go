@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batonmcp/baton/fixtures/record"
 	"github.com/batonmcp/baton/internal/failpoint"
 	"github.com/batonmcp/baton/sessions"
 )
@@ -65,6 +64,10 @@ func crash(t *testing.T, p plan, all *tally) {
 	a := newAssassin(w, m, p)
 	m.gate = a.mourn
 	j := &judge{d: d}
+	end := func() *judge { return nil }
+	if p.company {
+		end = accompany(w, m, p)
+	}
 	for i, name := range p.steps {
 		a.begin(i)
 		err := d.play(name)
@@ -76,19 +79,18 @@ func crash(t *testing.T, p plan, all *tally) {
 			break
 		}
 	}
+	other := end()
 	all.add(p, a.end())
 	m.close()
-	d.m = &mortal{w: w, env: w.env}
-	j.settle()
-	given, err := record.Read(w.path("record"))
-	if err != nil {
-		j.fault("record: %v", err)
+	fresh := &mortal{w: w, env: w.env}
+	j.judge(fresh)
+	if other != nil {
+		other.judge(fresh)
+		for _, f := range other.faults {
+			j.fault("in company: %s", f)
+		}
 	}
-	j.history()
-	j.orders(given)
-	j.answers(given)
-	j.exits()
-	d.m.close()
+	fresh.close()
 	w.stop(j)
 	j.journal()
 	j.logs()
@@ -100,6 +102,37 @@ func crash(t *testing.T, p plan, all *tally) {
 		t.Error(f)
 	}
 	w.dump()
+}
+
+// accompany has somebody else work in a session of its own, whom nothing may disturb, until the returned function is
+// called.
+func accompany(w *world, m *mortal, p plan) (end func() *judge) {
+	p.runner, p.shy = "codexlike", 0
+	d := &driver{m: &mortal{w: w, env: m.env}, p: p, r: rand.New(rand.NewPCG(p.seed+2, uint64(p.n))), work: w.work,
+		deleted: map[string]bool{}, kept: map[string][]sessions.Event{}}
+	j := &judge{d: d}
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		defer d.m.close()
+		for step := 0; ; step++ {
+			name := []string{"create", "stream", "approve", "cancel", "ask"}[min(step, 1+step%4)]
+			if err := d.play(name); err != nil {
+				j.fault("step %d, %s: %v", step, name, err)
+				return
+			}
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	}()
+	return func() *judge {
+		close(over)
+		<-done
+		return j
+	}
 }
 
 func tags() string {

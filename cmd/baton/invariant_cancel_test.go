@@ -55,6 +55,43 @@ func TestI09_CancelNamesWhatItCancels(t *testing.T) {
 	}
 }
 
+// TestI09_ACancelOutlivesTheHost: a cancel that comes before the agent has taken the prompt is not lost with the host.
+func TestI09_ACancelOutlivesTheHost(t *testing.T) {
+	w := recordedWorld(t)
+	w.write("baton/config.toml", `
+[host]
+idle_exit = "20s"
+
+[runners.slow]
+protocol = "app-server"
+command = ["baton:agent", "app-server", "--delay-start", "1500"]
+`)
+	f := w.open()
+	defer f.close()
+	s := w.create(f, "slow", nil)
+	call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "c", "text": "[slow 50][say 200]"})
+	await(t, "the prompt at the agent", func() bool { return w.times("[say 200]") == 1 })
+	done := make(chan sessions.CancelResult, 1)
+	go func() {
+		done <- call[sessions.CancelResult](f, "session_cancel", args{"session_id": s.SessionID, "command_id": "c"})
+	}()
+	await(t, "the cancel at the agent", func() bool { return len(w.noted("cancel")) > 0 })
+	w.killHost()
+	if got := <-done; got.Command == nil || got.Command.State != sessions.CommandInterrupted {
+		t.Errorf("cancelled: %+v", got.Command)
+	}
+	if got := words(f.events(s.SessionID), "c"); got != "" {
+		t.Errorf("it said %q", got)
+	}
+	if n := w.times("[say 200]"); n != 1 {
+		t.Errorf("given %d times", n)
+	}
+	again := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 30})
+	if again.Command.State != sessions.CommandCompleted {
+		t.Errorf("afterwards: %+v", again.Command)
+	}
+}
+
 // TestI09_CancelFences: what does not exist yet can never begin; what belongs to somebody else is not there.
 func TestI09_CancelFences(t *testing.T) {
 	w := recordedWorld(t)

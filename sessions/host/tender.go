@@ -156,6 +156,9 @@ func (t *tender) run() {
 // awaitLaunch waits until there is something to launch. An error says that it did not come, or that nobody wants the
 // session any more.
 func (t *tender) awaitLaunch() error {
+	if err := t.clearSocket(t.h.o.Places.BridgeSocket(t.generation)); err != nil {
+		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
+	}
 	timer := time.NewTimer(launchPatience)
 	defer timer.Stop()
 	for {
@@ -244,9 +247,6 @@ func (t *tender) discard() {
 func (t *tender) start() error {
 	h := t.h
 	socket := h.o.Places.BridgeSocket(t.generation)
-	if err := t.clearSocket(socket); err != nil {
-		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
-	}
 	ln, err := local.Listen(socket)
 	if err != nil {
 		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
