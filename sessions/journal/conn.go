@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -39,7 +40,9 @@ PRAGMA journal_size_limit = 16777216;`
 // connect opens one connection to an existing file through a file layer. The log inherits the mode of the database
 // (modeof), which the library would else create by the umask.
 func connect(ctx context.Context, path, vfs, extra string) (*conn, error) {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: url.Values{"vfs": {vfs}, "modeof": {path}}.Encode()}
+	query := url.Values{"vfs": {vfs}, "modeof": {path}}.Encode()
+	query = strings.ReplaceAll(query, "+", "%20") // SQLite takes a plus sign for itself; a real one is %2B by now
+	u := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query}
 	db, err := sqlite3.OpenContext(ctx, u.String())
 	if err != nil {
 		return nil, err

@@ -13,6 +13,31 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
+// A folder may have any name: SQLite is given it inside a URI.
+func TestOpenBelowAnyName(t *testing.T) {
+	for _, name := range []string{"a b", "a+b", "100%", "%20", "a?b#c", "a&vfs=x=y", `"q'`, "\u00e9\u2028", "\xff", "a:b;c"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), name)
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // made, then found
+				j, err := Open(t.Context(), filepath.Join(dir, "journal.db"), Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := j.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fi, err := os.Stat(filepath.Join(dir, "journal.db"))
+			if err != nil || fi.Mode().Perm() != 0o600 {
+				t.Errorf("%v, %v", fi, err)
+			}
+		})
+	}
+}
+
 func TestOpenRefusesWhatIsNoJournal(t *testing.T) {
 	path, _ := closedJournal(t, 50)
 	whole := load(t, path)
