@@ -105,6 +105,9 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 	if err := checkSettings(&a.Settings); err != nil {
 		return created{}, false, err
 	}
+	if err := checkLine("title", a.Title); err != nil {
+		return created{}, false, err
+	}
 	if err := h.checkCwd(a.Cwd); err != nil {
 		return created{}, false, err
 	}

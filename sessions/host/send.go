@@ -57,6 +57,12 @@ func checkSend(a *sessions.SendArgs) error {
 	if err := checkPrompt("text", a.Text); err != nil {
 		return err
 	}
+	if err := checkLine("model", a.Model); err != nil {
+		return err
+	}
+	if err := checkLine("effort", a.Effort); err != nil {
+		return err
+	}
 	if err := oneOf("when_busy", a.WhenBusy, "refuse", "queue", "steer"); err != nil {
 		return err
 	}
@@ -70,7 +76,8 @@ func checkSend(a *sessions.SendArgs) error {
 		return sessions.Errorf(sessions.CodeInvalidParams, "deadline_seconds is %d", a.DeadlineSeconds).Do("use 1 to %d, or leave it out", maxDeadline)
 	}
 	if len(a.Images) > maxImages {
-		return sessions.Errorf(sessions.CodeLimitExceeded, "%d images were given, the limit is %d", len(a.Images), maxImages)
+		return sessions.Errorf(sessions.CodeLimitExceeded, "%d images were given, the limit is %d", len(a.Images), maxImages).
+			Do("send fewer, or name their files in the text")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/sessions"
@@ -25,6 +26,21 @@ func oneOf(name, value string, allowed ...string) error {
 	return sessions.Errorf(sessions.CodeInvalidParams, "%s %.80q is not known", name, value).Do("use one of: %s", strings.Join(allowed, ", "))
 }
 
+// maxLine bounds a short text of the caller's that every view of a session or command repeats: a megabyte of it would be
+// in every answer of session_list and session_wait from then on.
+const maxLine = 500
+
+// checkLine wants one line of text, of a bounded length. There need not be any.
+func checkLine(name, text string) error {
+	if len(text) > maxLine {
+		return sessions.Errorf(sessions.CodeLimitExceeded, "%s has %d bytes, the limit is %d", name, len(text), maxLine).Do("give a shorter %s", name)
+	}
+	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
+		return sessions.Errorf(sessions.CodeInvalidParams, "%s holds the control character %#x", name, text[i]).Do("give %s as one line of plain text", name)
+	}
+	return nil
+}
+
 // checkKey refuses what is no key; there need not be one.
 func checkKey(key string) error {
 	if key == "" {
@@ -36,6 +52,8 @@ func checkKey(key string) error {
 // checkSettings refuses what is wrong whatever the runner is.
 func checkSettings(s *sessions.Settings) error {
 	for _, err := range []error{
+		checkLine("model", s.Model),
+		checkLine("effort", s.Effort),
 		oneOf("mode", s.Mode, "default", "plan"),
 		oneOf("sandbox", s.Sandbox, sessions.SandboxReadOnly, sessions.SandboxWorkspaceWrite, sessions.SandboxFullAccess),
 		oneOf("approval_policy", s.ApprovalPolicy, sessions.ApprovalUntrusted, sessions.ApprovalOnRequest, sessions.ApprovalNever),
