@@ -17,6 +17,7 @@ func TestI14_OneBrokenSessionBlocksNoOther(t *testing.T) {
 		{"a foreign process", `record = json_set(record, '$.pid', 1)`},
 		{"another namespace", `record = json_set(record, '$.pid_scope', 7)`},
 		{"no boot", `record = json_set(record, '$.boot_id', '')`},
+		{"nothing legible", `record = 'broken', argv = 'broken'`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

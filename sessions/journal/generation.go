@@ -38,7 +38,9 @@ const generationColumns = `id, session, n, cwd, executable, argv, version, profi
 
 func scanGeneration(r *row) Generation {
 	g := Generation{ID: r.text(), Session: r.text(), N: r.int(), Cwd: r.text(), Executable: r.text()}
-	r.json(&g.Argv)
+	if json.Unmarshal(r.raw(), &g.Argv) != nil {
+		g.Argv = nil // shown and never acted upon: damage of it must not keep a host from any of its sessions
+	}
 	g.Version, g.Profile, g.AccountDigest, g.PolicyDigest, g.EnvDigest, g.Rung = r.text(), r.text(), r.text(), r.text(), r.text(), r.text()
 	g.Record, g.Socket, g.Spill, g.NativeID = r.raw(), r.text(), r.text(), r.text()
 	g.LastFrame, g.LastInput, g.StartedAt, g.EndedAt, g.Verdict, g.Proof = r.int(), r.int(), r.time(), r.time(), r.text(), r.text()
