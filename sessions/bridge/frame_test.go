@@ -3,6 +3,7 @@ package bridge
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -14,6 +15,52 @@ import (
 
 	"github.com/batonmcp/baton/sessions"
 )
+
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := encodeTo(&b, v)
+	return b.Bytes(), err
+}
+
+// What is written by hand is JSON, and what is read by hand is what the library reads.
+func TestFramesByHand(t *testing.T) {
+	for _, c := range []struct {
+		typ  string
+		n    uint64
+		kind Kind
+		body any
+		hand bool // read without the library
+	}{
+		{typeOut, 7, OutEvent, sessions.Event{Kind: sessions.EventText, Text: "a\"}\n{b"}, true},
+		{typeAck, math.MaxUint64, "", nil, true},
+		{typeHello, 0, "", Hello{Version: "1"}, true},
+		{typeIn, 1, InPrompt, "}", true},
+		{"it's", 1, "", nil, false},
+		{typeOut, 1, "a kind of \"later\" versions", nil, false},
+	} {
+		line, err := frameOf(c.typ, c.n, c.kind, c.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want Frame
+		if err := json.Unmarshal(line, &want); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if want.Type != c.typ || want.N != c.n || want.Kind != c.kind {
+			t.Errorf("%s means %+v", line, want)
+		}
+		got, ok := splitFrame(line)
+		if ok != c.hand || ok && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is taken as %+v, %v; want %+v", line, got, ok, want)
+		}
+	}
+	for _, line := range []string{"", "{}\n", `{"t":"out"}`, `{"t":"out","b":}` + "\n", `{"t":"out","n":x,"b":1}` + "\n", `{"t":"out","n":1` + "\n",
+		`{"t":"out","n":99999999999999999999,"b":1}` + "\n", `{"t":"out","ch":1,"b":1}` + "\n", `{ "t":"out","b":1}` + "\n", `{"t":"out","k":"e`} {
+		if f, ok := splitFrame([]byte(line)); ok {
+			t.Errorf("%q is taken as %+v", line, f)
+		}
+	}
+}
 
 func TestFramesRoundTrip(t *testing.T) {
 	bodies := map[string]any{
