@@ -435,3 +435,23 @@ func TestCancelOfTheAgentsOwnTurn(t *testing.T) {
 		t.Errorf("%s", in.Payload)
 	}
 }
+
+// CA-05: a cancel reaches its own session, whoever else runs.
+func TestCancelOfOneOfTwo(t *testing.T) {
+	r := newRig(t)
+	a, b := r.idle(), r.idle()
+	a.send("ca")
+	b.send("cb")
+	if _, err := a.cancel(sessions.CancelArgs{}, func() {
+		a.cancelling("ca")
+		b.settles("cb", sessions.CommandCompleted)
+		a.settles("ca", sessions.CommandInterrupted)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a.wants(sessions.SessionIdle, "ca", "interrupted")
+	b.wants(sessions.SessionIdle, "cb", "completed")
+	if b.given() != "open, prompt cb" || b.command("cb").CancelAsked {
+		t.Errorf("given: %s", b.given())
+	}
+}
