@@ -34,7 +34,7 @@ func TestNewerFrontEndReplacesAnOlderHost(t *testing.T) {
 			var stops atomic.Int32
 			var old, next fake
 			var stopOld func()
-			ended := make(chan struct{})
+			ended, gone := make(chan struct{}), make(chan struct{})
 			stopOld = run(t, path, Handler(&old, HandlerOptions{
 				Status: func() Status { return Status{Version: "1.0.0", Protocol: Protocol} },
 				Stop: func(context.Context) (Stopped, error) {
@@ -43,6 +43,9 @@ func TestNewerFrontEndReplacesAnOlderHost(t *testing.T) {
 					return Stopped{}, nil
 				}}))
 			client := New(Options{Socket: path, Version: c.version, Start: func(context.Context) error {
+				if c.stops > 0 {
+					<-gone // its socket is free, as the lock sees to between hosts
+				}
 				run(t, path, Handler(&next, HandlerOptions{Status: func() Status { return Status{Version: c.version, Protocol: Protocol} }}))
 				return nil
 			}})
@@ -50,6 +53,7 @@ func TestNewerFrontEndReplacesAnOlderHost(t *testing.T) {
 				go func() { // as a host does that was asked to stop
 					<-ended
 					stopOld()
+					close(gone)
 				}()
 			}
 			for range 2 {
