@@ -161,10 +161,6 @@ func (p *peer) result(to message, result string) {
 	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, to.ID, result))
 }
 
-func (p *peer) fail(to message, err string) {
-	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":%s}`, to.ID, err))
-}
-
 func (p *peer) notify(method, params string) {
 	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params))
 }

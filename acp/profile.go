@@ -124,13 +124,3 @@ func (p profile) mode(name string, offered []string) (string, bool) {
 	}
 	return pickMode(name, offered)
 }
-
-// modeOptionOf is the option that has the agent's modes; nil where they are none of its options.
-func (p profile) modeOptionOf(s *settings) *option {
-	if p.modeOption != "" {
-		if o := find(s.options, p.modeOption, ""); o != nil {
-			return o
-		}
-	}
-	return s.mode()
-}

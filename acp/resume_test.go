@@ -11,16 +11,6 @@ import (
 
 var resumeS1 = sessions.OpenParams{NativeID: "s1", HadTurn: true}
 
-// loads has the peer replay something before it answers session/load with a result.
-func (p *peer) loads(result string, replay ...func()) {
-	p.answer("session/load", func(message) string {
-		for _, r := range replay {
-			r()
-		}
-		return `"result":` + result
-	})
-}
-
 func (p *peer) replayed() {
 	p.update(`"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"old prompt"}`)
 	p.text("OLD")

@@ -37,7 +37,6 @@ type chaos struct {
 	log      []string
 	pending  []outCall // calls of the Agent without an answer
 	turns    int
-	turn     string            // the turn that Codex runs
 	said     bool              // Codex said interrupted
 	commands []string          // given to Prompt
 	states   map[string]string // of a command: "", written, refused, settled

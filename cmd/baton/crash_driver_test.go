@@ -22,7 +22,6 @@ type driver struct {
 	deleted  map[string]bool
 	kept     map[string][]sessions.Event // what was read of a session once it rested
 	closed   bool                        // a close or a cancel was asked for, so that an answer may come too late
-	step     int
 }
 
 // patience bounds what a step waits for. It only ever passes in a case that fails.

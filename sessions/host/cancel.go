@@ -78,7 +78,7 @@ type cancelled struct {
 }
 
 func (h *Host) cancelIn(tx *journal.Tx, c *changes, who sessions.Caller, a sessions.CancelArgs) (was cancelled, err error) {
-	s, found, err := tx.FindSession(a.SessionID)
+	_, found, err := tx.FindSession(a.SessionID)
 	if err != nil {
 		return was, err
 	}
@@ -86,7 +86,8 @@ func (h *Host) cancelIn(tx *journal.Tx, c *changes, who sessions.Caller, a sessi
 		_, err := tx.PutFence(who.Principal, "session", "", a.SessionID)
 		return cancelled{Fenced: true}, err
 	}
-	if s, err = tx.GetSession(who.Principal, a.SessionID); err != nil {
+	s, err := tx.GetSession(who.Principal, a.SessionID)
+	if err != nil {
 		return was, err
 	}
 	if err := guard(s, a.Guard); err != nil {

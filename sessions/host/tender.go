@@ -290,13 +290,6 @@ func (t *tender) start() error {
 	})
 }
 
-// process is the bridge's, nil before it was started.
-func (t *tender) process() *sandbox.Process {
-	t.h.mu.Lock()
-	defer t.h.mu.Unlock()
-	return t.proc
-}
-
 func (t *tender) dial() (*bridge.Link, error) {
 	ctx, cancel := context.WithTimeout(t.h.life, 5*time.Second)
 	defer cancel()
