@@ -239,6 +239,11 @@ func (a *applier) settle(tx *journal.Tx, c *changes, s sessions.Settlement, e se
 	}
 	e.Settled = &s
 	a.add(e)
+	if s.Outcome == outcomeIgnored {
+		// Its process is stopped now; until that is over the session must not look as if it waited for work.
+		return a.fail(tx, c, sessions.Errorf(sessions.CodeAgentProtocol, "the agent did not end command %s after its cancel, so its process is being stopped", s.Command).
+			Do("resume the session; nothing is sent again by itself"))
+	}
 	return a.free(tx, c, !a.holds && cmd.Steer == "" && goesOn(s.State))
 }
 
@@ -262,6 +267,9 @@ func (a *applier) move(tx *journal.Tx, s sessions.Settlement) error {
 	}
 	return err
 }
+
+// outcomeIgnored is how an adapter settles a command whose agent did not end it within the grace of a cancel.
+const outcomeIgnored = "cancel_ignored"
 
 // journalNotDelivered marks a settlement by the proof that no byte reached the agent.
 const journalNotDelivered = "not delivered"

@@ -346,3 +346,17 @@ func TestTurnOfTheAgentsOwn(t *testing.T) {
 	foreign(s, sessions.EventTurnCompleted, "") // its end once more
 	s.wants(sessions.SessionIdle)
 }
+
+// A command whose agent ignored its cancel ends the session with it: the process is being stopped, and a session that
+// looked idle meanwhile would take what that process never gets.
+func TestIgnoredCancelFailsTheSession(t *testing.T) {
+	s := newRig(t).idle()
+	s.send("c")
+	s.accepts("c")
+	s.says(sessions.Event{Kind: sessions.EventCommandSettled, Command: "c",
+		Settled: &sessions.Settlement{Command: "c", State: sessions.CommandCancelUnconfirmed, Outcome: outcomeIgnored}})
+	s.wants(sessions.SessionFailed, "c", "cancel_unconfirmed")
+	if v := s.view(); v.Error == nil || v.Error.Code != sessions.CodeAgentProtocol || v.Recovery == "" {
+		t.Errorf("it does not say why, or what to do: %+v", v)
+	}
+}
