@@ -334,7 +334,12 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
 	w.stopHost()
 	remount := func(flags uintptr) {
-		if err := unix.Mount("", w.path("baton/state"), "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
+		var err error
+		await(t, "the last writer to let go of the state directory", func() bool { // a bridge may still be on its way out
+			err = unix.Mount("", w.path("baton/state"), "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
+			return err != unix.EBUSY
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
