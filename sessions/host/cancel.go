@@ -17,6 +17,9 @@ const cancelPatience = 20 * time.Second
 
 // Cancel ends one command. What it cancels is resolved once and journalled; a repetition under the same key replays that.
 func (h *Host) Cancel(ctx context.Context, who sessions.Caller, a sessions.CancelArgs) (sessions.CancelResult, error) {
+	if err := named(who); err != nil {
+		return sessions.CancelResult{}, err
+	}
 	if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
 		return sessions.CancelResult{}, err
 	}

@@ -16,6 +16,9 @@ const closeLimit = 25 * time.Second
 
 // Close ends a session's processes and tells whether their end is proven. It is never refused for want of storage.
 func (h *Host) Close(ctx context.Context, who sessions.Caller, a sessions.CloseArgs) (sessions.CloseResult, error) {
+	if err := named(who); err != nil {
+		return sessions.CloseResult{}, err
+	}
 	if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
 		return sessions.CloseResult{}, err
 	}

@@ -20,6 +20,9 @@ import (
 
 // Create reserves a session, starts its agent, and waits until everything asked is confirmed or has failed.
 func (h *Host) Create(ctx context.Context, who sessions.Caller, a sessions.CreateArgs) (sessions.CreateResult, error) {
+	if err := named(who); err != nil {
+		return sessions.CreateResult{}, err
+	}
 	if a.SessionID != "" {
 		if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
 			return sessions.CreateResult{}, err

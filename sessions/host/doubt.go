@@ -1,13 +1,17 @@
 package host
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
 // doubt is a command whose caller was told that it was refused, while the commit that failed may have recorded it. When
-// the journal is back it is made true: a recorded one ends as not delivered. Until then it is not given to the agent.
+// the journal is back it is made true: a recorded one ends as not delivered, unless its caller has asked for it again by
+// then and was told yes. Until either it is not given to the agent.
 type doubt struct{ session, command string }
 
 // doubted notes a refused send, when its record is in doubt.
@@ -17,7 +21,33 @@ func (h *Host) doubted(session, command string, err error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.doubts[doubt{session, command}] = struct{}{}
+	h.doubts[doubt{session, command}] = false
+}
+
+// askedAgain is called within a transaction that takes a command: if it was in doubt, it is no longer the recovery's to
+// end. Whether the transaction became durable is told to answered.
+func (h *Host) askedAgain(session, command string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, found := h.doubts[doubt{session, command}]; found {
+		h.doubts[doubt{session, command}] = true
+	}
+}
+
+// answered ends what askedAgain began: a command that is durable now goes to the agent, one that is not stays in doubt.
+func (h *Host) answered(session, command string, durable bool) {
+	h.mu.Lock()
+	d := doubt{session, command}
+	_, found := h.doubts[d]
+	if found && durable {
+		delete(h.doubts, d)
+	} else if found {
+		h.doubts[d] = false
+	}
+	h.mu.Unlock()
+	if found && durable {
+		h.kick(session)
+	}
 }
 
 func (h *Host) inDoubt(session, command string) bool {
@@ -30,16 +60,22 @@ func (h *Host) inDoubt(session, command string) bool {
 // settleDoubts ends the doubtful commands that turn out to be recorded.
 func (h *Host) settleDoubts() error {
 	h.mu.Lock()
-	var list []doubt
-	for d := range h.doubts {
-		list = append(list, d)
-	}
+	list := slices.Collect(maps.Keys(h.doubts))
 	h.mu.Unlock()
 	if len(list) == 0 {
 		return nil
 	}
+	var settled []doubt
 	if err := h.commit(h.life, func(tx *journal.Tx, c *changes) error {
+		settled = nil
 		for _, d := range list {
+			h.mu.Lock()
+			again, found := h.doubts[d]
+			h.mu.Unlock()
+			if again || !found {
+				continue
+			}
+			settled = append(settled, d)
 			if err := d.settle(tx, c, h); err != nil {
 				return err
 			}
@@ -50,7 +86,7 @@ func (h *Host) settleDoubts() error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, d := range list {
+	for _, d := range settled {
 		delete(h.doubts, d)
 	}
 	return nil

@@ -64,7 +64,7 @@ type Host struct {
 	launches  map[string]launch        // by generation: what may not be journalled, until the bridge has it
 	probes    map[string]probed        // by runner
 	asking    map[string]chan struct{} // by runner: held by who asks it
-	doubts    map[doubt]struct{}
+	doubts    map[doubt]bool
 	busySince time.Time // the last moment with a live session or a call
 }
 
@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 100
 	}
-	h := &Host{o: o, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]struct{}{}, busySince: time.Now()}
+	h := &Host{o: o, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]bool{}, busySince: time.Now()}
 	h.ask, h.run = h.probe, (*tender).run
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx)) // the host's own life, not the starter's
 	h.can = sandbox.Probe(ctx)

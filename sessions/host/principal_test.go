@@ -1,6 +1,7 @@
 package host
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/batonmcp/baton/sandbox"
@@ -85,4 +86,40 @@ func TestAnothersSessionIsNotFound(t *testing.T) {
 	if _, err := running.closes(sessions.CloseArgs{Delete: true}, func() { running.closing(); running.ends(sandbox.Confirmed) }); err != nil {
 		t.Error(err)
 	}
+}
+
+// A call without a name is refused by every verb: the journal takes nobody for the host itself, who sees all sessions.
+func TestACallNamesItsPrincipal(t *testing.T) {
+	r := newRig(t)
+	s := r.runs()
+	ctx, now := t.Context(), ptr(0)
+	for _, name := range []string{"", "two words", strings.Repeat("x", 200)} {
+		who := sessions.Caller{Principal: name, Env: r.who.Env}
+		for verb, call := range map[string]func() error{
+			"runner_list": func() error { _, err := r.RunnerList(ctx, who, sessions.RunnerListArgs{}); return err },
+			"create":      func() error { _, err := r.Create(ctx, who, r.args()); return err },
+			"send":        func() error { _, err := r.Send(ctx, who, sessions.SendArgs{SessionID: s.id, Text: "x"}); return err },
+			"wait":        func() error { _, err := r.Wait(ctx, who, sessions.WaitArgs{WaitSeconds: now}); return err },
+			"read":        func() error { _, err := r.Read(ctx, who, sessions.ReadArgs{SessionID: s.id}); return err },
+			"respond": func() error {
+				_, err := r.Respond(ctx, who, sessions.RespondArgs{SessionID: s.id, RequestID: sessions.NewID()})
+				return err
+			},
+			"cancel": func() error { _, err := r.Cancel(ctx, who, sessions.CancelArgs{SessionID: s.id}); return err },
+			"close": func() error {
+				_, err := r.Close(ctx, who, sessions.CloseArgs{SessionID: s.id, WaitSeconds: now})
+				return err
+			},
+			"resume": func() error {
+				_, err := r.Resume(ctx, who, sessions.ResumeArgs{SessionID: s.id, WaitSeconds: now})
+				return err
+			},
+			"list": func() error { _, err := r.List(ctx, who, sessions.ListArgs{}); return err },
+		} {
+			if err := call(); sessions.CodeOf(err) != sessions.CodeInvalidParams || !strings.Contains(err.Error(), "principal") {
+				t.Errorf("%s by %q: %v", verb, name, err)
+			}
+		}
+	}
+	s.wants(sessions.SessionRunning, "c", "accepted")
 }

@@ -14,6 +14,9 @@ const deliveryPatience = 10 * time.Second
 
 // Respond answers a request. The first answer wins; repeating it is a success without a second write.
 func (h *Host) Respond(ctx context.Context, who sessions.Caller, a sessions.RespondArgs) (sessions.RespondResult, error) {
+	if err := named(who); err != nil {
+		return sessions.RespondResult{}, err
+	}
 	if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
 		return sessions.RespondResult{}, err
 	}

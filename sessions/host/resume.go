@@ -19,6 +19,9 @@ const endPatience = 10 * time.Second
 
 // Resume starts a new generation of a closed or failed session, under the same id, with every selection confirmed again.
 func (h *Host) Resume(ctx context.Context, who sessions.Caller, a sessions.ResumeArgs) (sessions.ResumeResult, error) {
+	if err := named(who); err != nil {
+		return sessions.ResumeResult{}, err
+	}
 	if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
 		return sessions.ResumeResult{}, err
 	}

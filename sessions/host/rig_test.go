@@ -52,7 +52,7 @@ func newRig(t *testing.T) *rig {
 	}
 	h := &Host{o: Options{Places: p, Config: &config.Config{}, Version: "test", Log: zerolog.Nop(), MaxSessions: 1000}, hub: newHub(),
 		can: sandbox.Capability{Rung: sandbox.PIDNamespace, MountNamespace: true}, deleted: make(chan struct{}, 1), tenders: map[string]*tender{},
-		launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]struct{}{}, busySince: time.Now()}
+		launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]bool{}, busySince: time.Now()}
 	h.life, h.end = context.WithCancel(context.Background())
 	j, err := journal.Open(t.Context(), p.Journal(), journal.Options{
 		Impossible: func(_ string, e *sessions.ImpossibleError) { t.Errorf("%v", e) },

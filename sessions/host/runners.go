@@ -21,7 +21,7 @@ import (
 // probeLimit bounds one look at a runner. What it said is believed for probeKept, and that it could not be asked for
 // problemKept: long enough for callers that come together, short enough for a person who just logged in.
 const (
-	probeLimit  = 15 * time.Second
+	probeLimit  = 20 * time.Second
 	probeKept   = 5 * time.Minute
 	problemKept = 10 * time.Second
 )
@@ -45,6 +45,9 @@ func (p probed) good(executable, account string) bool {
 // RunnerList shows every runner: whether it is installed, and what it said of itself when it was asked, in a bridge
 // without a session.
 func (h *Host) RunnerList(ctx context.Context, who sessions.Caller, a sessions.RunnerListArgs) (sessions.RunnerListResult, error) {
+	if err := named(who); err != nil {
+		return sessions.RunnerListResult{}, err
+	}
 	cfg, err := h.config()
 	if err != nil {
 		return sessions.RunnerListResult{}, err

@@ -19,6 +19,9 @@ const (
 
 // Send makes one command durable and gives it to the agent, or queues it.
 func (h *Host) Send(ctx context.Context, who sessions.Caller, a sessions.SendArgs) (sessions.SendResult, error) {
+	if err := named(who); err != nil {
+		return sessions.SendResult{}, err
+	}
 	if a.CommandID == "" {
 		a.CommandID = sessions.NewID()
 	}
@@ -35,11 +38,16 @@ func (h *Host) Send(ctx context.Context, who sessions.Caller, a sessions.SendArg
 	}
 	mean := meaning("send", a)
 	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		if _, found, err := replay(tx, who, a.CommandID, "send", mean); err != nil || found {
-			return err
+		_, found, err := replay(tx, who, a.CommandID, "send", mean)
+		if err == nil && !found {
+			err = h.submitNew(tx, c, who, a, mean)
 		}
-		return h.submitNew(tx, c, who, a, mean)
+		if err == nil {
+			h.askedAgain(a.SessionID, a.CommandID)
+		}
+		return err
 	})
+	h.answered(a.SessionID, a.CommandID, err == nil)
 	if err != nil {
 		h.doubted(a.SessionID, a.CommandID, err)
 		return sessions.SendResult{}, err

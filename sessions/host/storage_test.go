@@ -115,6 +115,30 @@ func TestI02_DoubtfulSendIsNotDelivered(t *testing.T) {
 	}
 }
 
+// A caller who asks again before the doubt is settled, and is told yes, gets its work done, once.
+func TestI01_DoubtfulSendAskedAgain(t *testing.T) {
+	for _, recorded := range []bool{true, false} {
+		r := newRig(t)
+		s := r.idle()
+		if recorded {
+			s.send("x", busy(""))
+		}
+		r.doubted(s.id, "x", sessions.Errorf(sessions.CodeStorageFailed, "sync failed").With("recorded", "unknown"))
+		if !r.inDoubt(s.id, "x") {
+			t.Fatal("nobody doubts it")
+		}
+		s.send("x", busy(""))
+		r.mended()
+		if r.inDoubt(s.id, "x") || len(r.doubts) > 0 {
+			t.Errorf("recorded %t: the doubt stays", recorded)
+		}
+		s.wants(sessions.SessionRunning, "x", "submitted")
+		if n := len(s.events(sessions.EventCommandSettled)); n != 0 {
+			t.Errorf("recorded %t: %d ends", recorded, n)
+		}
+	}
+}
+
 // A batch whose commit seemed to fail, and was recorded, is not recorded twice.
 func TestI11_FramesOfAFailedCommitAreNotDoubled(t *testing.T) {
 	r := newRig(t)

@@ -41,6 +41,9 @@ func checkLine(name, text string) error {
 	return nil
 }
 
+// named refuses a caller without a name: to the journal that is the host itself, who sees everybody's sessions.
+func named(who sessions.Caller) error { return sessions.CheckName("principal", who.Principal) }
+
 // checkKey refuses what is no key; there need not be one.
 func checkKey(key string) error {
 	if key == "" {

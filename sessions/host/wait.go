@@ -13,6 +13,9 @@ import (
 
 // Wait returns when any of the sessions has settled or asks, newer than the cursor where one is given.
 func (h *Host) Wait(ctx context.Context, who sessions.Caller, a sessions.WaitArgs) (sessions.WaitResult, error) {
+	if err := named(who); err != nil {
+		return sessions.WaitResult{}, err
+	}
 	if len(a.SessionIDs) > sessions.MaxWaitSessions {
 		return sessions.WaitResult{}, sessions.Errorf(sessions.CodeLimitExceeded, "%d session_ids were given, the limit is %d", len(a.SessionIDs), sessions.MaxWaitSessions).
 			Do("wait for fewer, or give none to wait for any")
