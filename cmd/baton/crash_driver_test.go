@@ -79,6 +79,9 @@ func (d *driver) create(prompt bool) error {
 		o.args = a
 	}
 	var res sessions.CreateResult
+	if o != nil {
+		o.tried = true
+	}
 	refusal, err := d.repeat("session_create", a, &res)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (j *judge) settle() {
 		}
 	}
 	for _, o := range d.orders {
-		if o.refused != nil && !o.known || d.deleted[o.session] {
+		if !o.tried || o.refused != nil && !o.known || d.deleted[o.session] {
 			continue
 		}
 		if _, _, err := o.again(d.m, 0); err != nil {
@@ -93,7 +93,7 @@ func (j *judge) orders(given []record.Entry) {
 		if ran > 0 && !o.runs {
 			j.fault("wrong: the effect of %s is there, and it was denied", name)
 		}
-		if j.d.deleted[o.session] {
+		if !o.tried || j.d.deleted[o.session] {
 			continue // and with it what was told of it
 		}
 		evs := j.events(o)

@@ -19,6 +19,7 @@ type order struct {
 	effect string                // file that grows by one byte when its approved command runs
 	runs   bool                  // it is approved
 
+	tried       bool // it was ever sent
 	refused     *sessions.Error
 	known       bool                // a call about it was answered with success
 	seen        sessions.Command    // as it was told last
@@ -29,6 +30,7 @@ type order struct {
 
 // again makes the order's call, with a wait of so many seconds.
 func (o *order) again(m *mortal, wait int) (sessions.Session, string, error) {
+	o.tried = true
 	a := maps.Clone(o.args)
 	a["wait_seconds"] = wait
 	var res struct {

@@ -56,6 +56,9 @@ func TestI14_AnUnfinishedStartHasExits(t *testing.T) {
 			if agents := w.find(" agent "); len(agents) != 0 || w.times("#first") != 0 {
 				t.Errorf("agents: %v", agents)
 			}
+			if n := count(f.events(s.SessionID), sessions.EventGap, ""); n != 0 {
+				t.Errorf("%d gaps in what no agent said", n)
+			}
 			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "run_queue": true, "wait_seconds": 30})
 			if back.Session.State != sessions.SessionIdle && back.Session.State != sessions.SessionRunning {
 				t.Errorf("taken up: %+v", back.Session)

@@ -167,6 +167,9 @@ func (a *applier) unsent(tx *journal.Tx, cmd journal.Command, neverSent func(n u
 	return false, nil
 }
 
+// firstInput opens the agent; before it there is none.
+const firstInput = 1
+
 // ending is the end of a generation whose bridge is gone.
 type ending struct {
 	h          *Host
@@ -176,6 +179,15 @@ type ending struct {
 	cause      *sessions.Error // why, where the host knows
 	farewell   bool            // the bridge handed everything over before it ended
 	neverSent  func(n uint64) bool
+}
+
+// hadAgent tells whether there may have been an agent, whose words can be missing.
+func (e *ending) hadAgent(tx *journal.Tx) (bool, error) {
+	if e.verdict.Proof == sandbox.ProofNeverStarted {
+		return false, nil
+	}
+	in, found, err := tx.FindInput(e.generation, firstInput)
+	return !found || in.State != journal.InputPending || e.neverSent == nil || !e.neverSent(firstInput), err
 }
 
 func (e *ending) apply(tx *journal.Tx, c *changes) error {
@@ -193,7 +205,11 @@ func (e *ending) apply(tx *journal.Tx, c *changes) error {
 	if err := a.lose(tx, c); err != nil {
 		return err
 	}
-	if !e.farewell && e.verdict.Proof != sandbox.ProofNeverStarted {
+	agent, err := e.hadAgent(tx)
+	if err != nil {
+		return err
+	}
+	if !e.farewell && agent {
 		a.add(sessions.Event{Kind: sessions.EventGap, At: tx.Now(), Gap: &sessions.Gap{Reason: "the session's bridge ended without handing everything over; what the agent said last may be missing here"}})
 	}
 	if _, err := tx.EndGeneration(e.generation, string(e.verdict.State), proofOf(e.verdict)); err != nil {
