@@ -4,6 +4,7 @@ go 1.26.8
 
 require (
 	github.com/coder/acp-go-sdk v0.13.0 // tests: a second ACP peer, so that acp is not held against our own reading alone
+	github.com/go-json-experiment/json v1.27.2 // what Baton wrote itself is decoded by encoding/json/v2: four times on its way, each in a third of the time
 	github.com/google/uuid v1.6.0 // identifiers: version 7 and 5
 	github.com/mark3labs/mcp-go v1.2.1 // MCP: message types, sessions of both protocol eras, the client in demo and tests
 	github.com/ncruces/go-sqlite3 v0.37.0 // the journal: SQLite without cgo, over a file system that tests can cut the power of

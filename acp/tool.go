@@ -73,6 +73,9 @@ func (f *feed) call(c toolCall, raw json.RawMessage) {
 		f.tool(sessions.EventToolUpdated, t, raw)
 	case c.Status == "completed" || c.Status == "failed":
 		t.ended = true
+		if begun {
+			raw = nil // the event of its beginning has it
+		}
 		f.tool(sessions.EventToolCompleted, t, raw)
 	case !begun:
 		f.tool(sessions.EventToolUpdated, t, raw)

@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 
+	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -21,64 +22,68 @@ const (
 	updateInfo     = "session_info_update"
 )
 
-// update handles one session/update.
+// update handles one session/update. Updates are many and small: what all have in common is taken out of the message,
+// which the link has checked, without a decoding of the whole.
 func (a *Agent) update(params json.RawMessage) {
-	var p struct {
-		SessionID string          `json:"sessionId"`
-		Update    json.RawMessage `json:"update"`
-	}
-	var u struct {
-		Kind      string `json:"sessionUpdate"`
-		MessageID string `json:"messageId"`
-		ToolID    string `json:"toolCallId"`
-		Content   block  `json:"content"` // of a chunk; a tool call's is a list, and passed over here
-	}
-	if decode(params, &p) != nil || decode(p.Update, &u) != nil || u.Kind == "" {
+	raw := wire.Member(params, "update")
+	kind, message, tool := wire.String(raw, "sessionUpdate"), wire.String(raw, "messageId"), wire.String(raw, "toolCallId")
+	if kind == "" {
 		a.unknown("update", "without a kind", params)
 		return
 	}
-	agent := p.SessionID
+	agent := wire.String(params, "sessionId")
 	if agent == a.session || agent == "" || a.session == "" {
 		agent = ""
 	}
-	switch u.Kind {
+	switch kind {
 	case updateMode, updateOptions:
 		if agent == "" {
-			a.reportedSetting(u.Kind, p.Update)
+			a.reportedSetting(kind, raw)
 		}
 		return
 	case updateCommands, updateInfo:
 		return // at any time, also after a turn; nothing of ours depends on them
 	case updateText, updateThought, updateUser, updateTool, updateToolMore, updatePlan, updateUsage:
 	default:
-		a.unknown("update", u.Kind, p.Update)
+		a.unknown("update", kind, raw)
 		return
 	}
-	if a.history(agent, u.MessageID, u.ToolID, u.Kind) {
+	if a.history(agent, message, tool, kind) {
 		return
 	}
-	f := a.place(agent, u.Kind, u.MessageID, u.ToolID)
-	switch u.Kind {
+	f := a.place(agent, kind, message, tool)
+	switch kind {
 	case updateUser: // the prompt's echo
-		if u.MessageID != "" {
-			f.ids[u.MessageID] = true
+		if message != "" {
+			f.ids[message] = true
 		}
 	case updateText:
-		f.chunk(sessions.EventText, u.MessageID, u.Content, p.Update)
+		f.chunk(sessions.EventText, message, readBlock(raw), raw)
 	case updateThought:
-		f.chunk(sessions.EventReasoning, u.MessageID, u.Content, p.Update)
+		f.chunk(sessions.EventReasoning, message, readBlock(raw), raw)
 	case updatePlan:
-		f.plan(p.Update)
+		f.plan(raw)
 	case updateUsage:
-		f.usage(p.Update)
+		f.usage(raw)
 	case updateTool, updateToolMore:
 		var c toolCall
-		if decode(p.Update, &c) != nil || c.ID == "" {
-			a.unknown("update", u.Kind+" without toolCallId", p.Update)
+		if decode(raw, &c) != nil || c.ID == "" {
+			a.unknown("update", kind+" without toolCallId", raw)
 			return
 		}
-		f.call(c, p.Update)
+		f.call(c, raw)
 	}
+}
+
+// readBlock is the content of a chunk.
+func readBlock(chunk json.RawMessage) (b block) {
+	content := wire.Member(chunk, "content")
+	if b.Type = wire.String(content, "type"); b.Type == "text" {
+		b.Text = wire.String(content, "text")
+		return b
+	}
+	_ = decode(content, &b) // a shape of its own is no text
+	return b
 }
 
 // history swallows what belongs to the past of a resumed conversation: everything before the answer to session/load,

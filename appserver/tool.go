@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -132,13 +133,13 @@ func clip(s string) string {
 
 // detailOf is an item as Codex has it, without the output, which has its own field.
 func detailOf(raw json.RawMessage) json.RawMessage {
-	var members map[string]json.RawMessage
-	if decode(raw, &members) != nil {
-		return nil
+	rest := wire.Without(raw, "aggregatedOutput", "startedAtMs", "completedAtMs") // the event has its own time
+	if len(rest) <= maxText {
+		return rest
 	}
-	delete(members, "aggregatedOutput")
-	for _, name := range []string{"startedAtMs", "completedAtMs"} { // the event has its own time
-		delete(members, name)
+	var members map[string]json.RawMessage
+	if decode(rest, &members) != nil {
+		return nil
 	}
 	total := 0
 	for name, value := range members {

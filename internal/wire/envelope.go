@@ -18,7 +18,12 @@ func parseEnvelope(line []byte) (envelope, bool) {
 	if len(line) == 0 || line[0] != '{' || !json.Valid(line) {
 		return e, false
 	}
-	// From here on the line is known to be one valid object, so nothing below runs past its end.
+	members(line, e.set)
+	return e, true
+}
+
+// members gives each member of an object that is known to be valid JSON, so that nothing below runs past its end.
+func members(line []byte, each func(key, value []byte)) {
 	i := skipSpace(line, 1)
 	for line[i] != '}' {
 		end := skipString(line, i)
@@ -29,16 +34,15 @@ func parseEnvelope(line []byte) (envelope, bool) {
 				key = []byte(s)
 			}
 		}
-		i = skipSpace(line, end)    // at the colon
-		i = skipSpace(line, i+1)    // at the value
-		end = skipValue(line, i)    // behind it
-		e.set(key, line[i:end:end]) // full slice: an append by the receiver must not reach the next member
+		i = skipSpace(line, end)   // at the colon
+		i = skipSpace(line, i+1)   // at the value
+		end = skipValue(line, i)   // behind it
+		each(key, line[i:end:end]) // full slice: an append by the receiver must not reach the next member
 		i = skipSpace(line, end)
 		if line[i] == ',' {
 			i = skipSpace(line, i+1)
 		}
 	}
-	return e, true
 }
 
 func (e *envelope) set(key, value []byte) {

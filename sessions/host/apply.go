@@ -1,11 +1,11 @@
 package host
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
 	"github.com/batonmcp/baton/sessions/journal"
@@ -41,7 +41,7 @@ func (a *applier) add(e sessions.Event) {
 }
 
 func decode[T any](f bridge.Frame) (v T, err error) {
-	if err = json.Unmarshal(f.Body, &v); err != nil {
+	if err = own.Unmarshal(f.Body, &v); err != nil {
 		err = fmt.Errorf("frame %d (%s): %w", f.N, f.Kind, err)
 	}
 	return v, err

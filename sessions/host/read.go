@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -13,6 +14,9 @@ import (
 
 // Read gives a page of a session's events.
 func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) (sessions.ReadResult, error) {
+	if err := named(who); err != nil {
+		return sessions.ReadResult{}, err
+	}
 	if a.Limit == 0 {
 		a.Limit = sessions.DefaultReadLimit
 	}
@@ -44,7 +48,7 @@ func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArg
 		if err := guard(s, a.Guard); err != nil {
 			return err
 		}
-		page, err = tx.ReadEvents(a.SessionID, after, a.Limit, a.Kinds, sessions.MaxReadBytes)
+		page, err = readPage(tx, a, after, max)
 		return err
 	}); err != nil {
 		return sessions.ReadResult{}, err
@@ -60,6 +64,59 @@ func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArg
 	return res, nil
 }
 
+// pageStep is how many events are read at once. The texts of a page may fill its budget long before its limit, and what
+// is read beyond is read in vain.
+const pageStep = 32
+
+// readPage reads as much of a page as its budget of characters may have room for, and one step at most beyond.
+func readPage(tx *journal.Tx, a sessions.ReadArgs, after int64, max int) (page journal.Page, err error) {
+	used, size := 0, 0
+	for {
+		next, err := tx.ReadEvents(a.SessionID, after, min(pageStep, a.Limit-len(page.Events)), a.Kinds, sessions.MaxReadBytes-size)
+		switch {
+		case err != nil:
+			return page, err
+		case page.Events == nil:
+			page = next
+		case next.Gap != nil: // it is the next page's
+			page.More = true
+			return page, nil
+		default:
+			page.Events, page.Last, page.More = append(page.Events, next.Events...), next.Last, next.More
+		}
+		for i := range next.Events {
+			used += charactersOf(&next.Events[i])
+			size += sizeOf(&next.Events[i])
+		}
+		after = page.Last
+		if !page.More || len(next.Events) == 0 || len(page.Events) >= a.Limit || used > max || size >= sessions.MaxReadBytes {
+			return page, nil
+		}
+	}
+}
+
+// charactersOf is what an event takes of a budget.
+func charactersOf(e *sessions.Event) int {
+	n := utf8.RuneCountInString(e.Text) + len(e.Raw)
+	if e.Tool != nil {
+		n += utf8.RuneCountInString(e.Tool.Output) + len(e.Tool.Detail)
+	}
+	return n
+}
+
+// sizeOf is about what an event takes of a page's bytes: exactly, where it can be much beyond its texts.
+func sizeOf(e *sessions.Event) int {
+	if e.Data != nil || e.Request != nil || e.Selection != nil {
+		b, _ := json.Marshal(e) // it was decoded from JSON
+		return len(b)
+	}
+	n := 256 + len(e.Text) + len(e.Raw)
+	if e.Tool != nil {
+		n += len(e.Tool.Output) + len(e.Tool.Detail)
+	}
+	return n
+}
+
 // readAgain is how a caller gets what did not fit: the cursor has passed the event.
 const readAgain = "read again from the cursor before with a larger max_chars"
 
@@ -69,10 +126,7 @@ func withinBudget(evs []sessions.Event, max int) int {
 	used := 0
 	for i := range evs {
 		e := &evs[i]
-		size := utf8.RuneCountInString(e.Text) + len(e.Raw)
-		if e.Tool != nil {
-			size += utf8.RuneCountInString(e.Tool.Output) + len(e.Tool.Detail)
-		}
+		size := charactersOf(e)
 		if used+size <= max {
 			used += size
 			continue
@@ -98,6 +152,9 @@ const maxList = 200
 
 // List gives the principal's sessions, newest first.
 func (h *Host) List(ctx context.Context, who sessions.Caller, a sessions.ListArgs) (sessions.ListResult, error) {
+	if err := named(who); err != nil {
+		return sessions.ListResult{}, err
+	}
 	if a.Limit == 0 {
 		a.Limit = 50
 	}

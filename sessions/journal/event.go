@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -44,7 +45,7 @@ func scanEvent(r *row) (sessions.Event, int) {
 	session, seq, generation, kind, command, at := r.text(), r.int(), r.text(), r.text(), r.text(), r.time()
 	body := r.s.ColumnRawText(r.next())
 	var e sessions.Event
-	if err := json.Unmarshal(body, &e); err != nil && r.err == nil {
+	if err := own.Unmarshal(body, &e); err != nil && r.err == nil {
 		r.err = sessions.Errorf(sessions.CodeStorageFailed, "journal: event %d of session %s: %w", seq, session, err).
 			Do("run `baton journal check` to see what is affected")
 	}

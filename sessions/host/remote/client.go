@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/batonmcp/baton/internal/local"
+	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sessions"
 )
@@ -209,7 +210,7 @@ func (c *Client) read(ctx context.Context, verb string, answer *http.Response, i
 		return sessions.Errorf(sessions.CodeLimitExceeded, "the host's answer has more than %d bytes", maxAnswer).Do("ask for less at once")
 	}
 	if answer.StatusCode == http.StatusOK {
-		if err := json.Unmarshal(text, into); err != nil {
+		if err := own.Unmarshal(text, into); err != nil {
 			return sessions.Errorf(sessions.CodeInternal, "the host's answer to %s cannot be decoded: %w", verb, err)
 		}
 		return nil
