@@ -38,9 +38,11 @@ type log struct {
 
 func main() {
 	l := &log{out: os.Stdout, outputs: map[string]*strings.Builder{}}
-	if err := l.allow(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for _, name := range os.Args[1:] {
+		if err := l.allow(name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	began := time.Now()
 	if err := l.read(os.Stdin); err != nil {

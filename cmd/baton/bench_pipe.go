@@ -15,38 +15,46 @@ import (
 
 // benchAgent is an agent on a bare pipe, and a client that does the least that its protocol asks for.
 type benchAgent struct {
+	cmd *exec.Cmd
 	in  io.WriteCloser
+	raw io.Reader
 	out *bufio.Reader
 	n   int
+}
+
+// startBenchAgent starts a hidden process of this program, or any other that speaks in lines.
+func startBenchAgent(ctx context.Context, h *benchHome, argv ...string) (*benchAgent, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	a := &benchAgent{cmd: exec.CommandContext(ctx, self, argv...)}
+	a.cmd.Env, a.cmd.Dir = h.env, h.work()
+	if a.in, err = a.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if a.raw, err = a.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	a.out = bufio.NewReaderSize(a.raw, 64<<10)
+	return a, a.cmd.Start()
+}
+
+// end closes its input and waits for it to leave.
+func (a *benchAgent) end() error {
+	a.in.Close()
+	io.Copy(io.Discard, a.raw)
+	return a.cmd.Wait()
 }
 
 // benchPipe is the time from a prompt to the line that ends its turn, with nothing between the agent and a reader that
 // does not even decode.
 func benchPipe(ctx context.Context, h *benchHome, runner string, updates int) (took time.Duration, err error) {
-	self, err := os.Executable()
+	a, err := startBenchAgent(ctx, h, agentCommand, map[string]string{benchCodex: "app-server", benchCursor: "acp"}[runner])
 	if err != nil {
 		return 0, err
 	}
-	protocol := map[string]string{benchCodex: "app-server", benchCursor: "acp"}[runner]
-	cmd := exec.CommandContext(ctx, self, agentCommand, protocol)
-	cmd.Env, cmd.Dir = h.env, h.work()
-	a := &benchAgent{}
-	if a.in, err = cmd.StdinPipe(); err != nil {
-		return 0, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return 0, err
-	}
-	a.out = bufio.NewReaderSize(out, 64<<10)
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	defer func() {
-		a.in.Close()
-		io.Copy(io.Discard, out)
-		err = errors.Join(err, cmd.Wait())
-	}()
+	defer func() { err = errors.Join(err, a.end()) }()
 	prompt := fmt.Sprintf("[burst %d %d]", updates, benchSize)
 	if runner == benchCodex {
 		return a.codex(h.work(), prompt)
@@ -82,24 +90,36 @@ func (a *benchAgent) codex(cwd, prompt string) (time.Duration, error) {
 }
 
 func (a *benchAgent) cursor(cwd, prompt string) (time.Duration, error) {
-	if _, err := a.call("initialize", map[string]any{"protocolVersion": 1}); err != nil {
-		return 0, err
-	}
-	if _, err := a.call("authenticate", map[string]any{"methodId": "cursor_login"}); err != nil {
-		return 0, err
-	}
-	res, err := a.call("session/new", map[string]any{"cwd": cwd, "mcpServers": []any{}})
+	session, err := a.converse(cwd)
 	if err != nil {
 		return 0, err
 	}
-	var session struct {
+	return a.prompt(session, prompt)
+}
+
+// converse begins a conversation with an agent that speaks ACP.
+func (a *benchAgent) converse(cwd string) (session string, err error) {
+	if _, err := a.call("initialize", map[string]any{"protocolVersion": 1}); err != nil {
+		return "", err
+	}
+	if _, err := a.call("authenticate", map[string]any{"methodId": "cursor_login"}); err != nil {
+		return "", err
+	}
+	res, err := a.call("session/new", map[string]any{"cwd": cwd, "mcpServers": []any{}})
+	if err != nil {
+		return "", err
+	}
+	var s struct {
 		ID string `json:"sessionId"`
 	}
-	if err := json.Unmarshal(res, &session); err != nil {
-		return 0, err
-	}
+	err = json.Unmarshal(res, &s)
+	return s.ID, err
+}
+
+// prompt is the time of one turn of it.
+func (a *benchAgent) prompt(session, text string) (time.Duration, error) {
 	began := time.Now()
-	_, err = a.call("session/prompt", map[string]any{"sessionId": session.ID, "prompt": []any{map[string]any{"type": "text", "text": prompt}}})
+	_, err := a.call("session/prompt", map[string]any{"sessionId": session, "prompt": []any{map[string]any{"type": "text", "text": text}}})
 	return time.Since(began), err
 }
 

@@ -102,6 +102,13 @@ func (r *benchReport) add(f benchFigure) {
 	r.printf("  %-32s %14s %14s %8s  %s%s%s\n", f.Case, fmt.Sprintf("%g %s", f.Value, f.Unit), floor, ratio, f.Wanted, mark, note)
 }
 
+// remark tells people something beside the figures.
+func (r *benchReport) remark(text string) {
+	if !r.json {
+		r.printf("  %s\n", text)
+	}
+}
+
 func (r *benchReport) end() error {
 	if !r.json && r.missed > 0 {
 		r.printf("\n%d figures miss what is wanted\n", r.missed)
