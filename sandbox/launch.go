@@ -200,8 +200,8 @@ const (
 
 const setupEnv = "BATON_SANDBOX"
 
-// bridgeEnv names what a bridge needs for itself. The last is how a binary built for coverage says where to write.
-var bridgeEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "GOCOVERDIR"}
+// bridgeEnv names what a bridge needs for itself. The last two are for a binary built for coverage or with the race detector.
+var bridgeEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "GOCOVERDIR", "GORACE"}
 
 func (s setup) environ(marker string) []string {
 	var env []string

@@ -169,8 +169,8 @@ command = ["baton:agent", "app-server"]
 protocol = "acp"
 command = ["baton:agent", "acp"]
 `)
-	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.path("home"), "TMPDIR=" + w.path("tmp"), "BATON_HOME=" + w.path("baton"),
-		"BATON_FIXTURE_RECORD=" + w.path("record")}
+	w.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.path("home"), "TMPDIR=" + w.path("tmp"), "BATON_HOME=" + w.path("baton"), "GORACE=" + os.Getenv("GORACE"),
+		"BATON_FIXTURE_RECORD=" + w.path("record"), "GORACE=" + os.Getenv("GORACE")}
 	return w
 }
 

@@ -29,7 +29,7 @@ func demoCommand(t *testing.T, env []string, argv ...string) (*exec.Cmd, string)
 	}
 	tmp := t.TempDir()
 	cmd := exec.Command(exe, append([]string{"demo"}, argv...)...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + tmp}, env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TMPDIR=" + tmp, "GORACE=" + os.Getenv("GORACE")}, env...)
 	return cmd, tmp
 }
 

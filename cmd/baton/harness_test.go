@@ -50,7 +50,7 @@ protocol = "acp"
 command = ["baton:agent", "acp"]
 `
 	w.write("baton/config.toml", config)
-	w.env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.path("home"), "TMPDIR=" + w.path("tmp"), "BATON_HOME=" + w.path("baton")}, env...)
+	w.env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.path("home"), "TMPDIR=" + w.path("tmp"), "BATON_HOME=" + w.path("baton"), "GORACE=" + os.Getenv("GORACE")}, env...)
 	t.Cleanup(w.end)
 	return w
 }

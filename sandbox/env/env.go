@@ -23,11 +23,14 @@ var allowed = []string{
 	"CODEX_HOME", "CODEX_SQLITE_HOME", "OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN",
 	"CURSOR_CONFIG_DIR", "CURSOR_DATA_DIR", "CURSOR_API_KEY", "CURSOR_AUTH_TOKEN",
 	"GOPATH", "GOCACHE", "CARGO_HOME", "NVM_DIR", "ASDF_DATA_DIR", "PYENV_ROOT", "VIRTUAL_ENV", "JAVA_HOME",
-	fixtureRecord,
+	fixtureRecord, raceOptions,
 }
 
 // fixtureRecord names the file in which the scripted agents note what they received.
 const fixtureRecord = "BATON_FIXTURE_RECORD"
+
+// raceOptions are read by Go programs that were built with the race detector, such as the scripted agents in tests.
+const raceOptions = "GORACE"
 
 // loaders are the names that make some program load or run what they name, and those that pass descriptors, sockets or
 // the state of another agent on.
