@@ -57,7 +57,7 @@ type Event struct {
 	Agent      string    `json:"agent,omitempty"`   // sub-agent path, empty for the root
 	Lease      string    `json:"lease,omitempty"`
 
-	Text      string          `json:"text,omitempty"`      // text, reasoning, plan: a delta; warning, error: the message
+	Text      string          `json:"text,omitempty"`      // text, reasoning, plan: a delta; warning, error: the message; command.submitted: the prompt, where events are read
 	Final     bool            `json:"final,omitempty"`     // text, plan: Text is the item's whole and last text, not a delta
 	Abandoned bool            `json:"abandoned,omitempty"` // text: the item will never complete (a retry or steer replaced it)
 	Late      bool            `json:"late,omitempty"`      // arrived after its turn had ended

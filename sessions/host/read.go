@@ -29,7 +29,8 @@ func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArg
 	}
 	for _, k := range a.Kinds {
 		if !slices.Contains(sessions.EventKinds(), k) {
-			return sessions.ReadResult{}, sessions.Errorf(sessions.CodeInvalidParams, "there is no event kind %.80q", k).With("kinds", sessions.EventKinds())
+			return sessions.ReadResult{}, sessions.Errorf(sessions.CodeInvalidParams, "there is no event kind %.80q", k).
+				Do("use kinds of the list in the details, or leave kinds out for all").With("kinds", sessions.EventKinds())
 		}
 	}
 	if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
@@ -73,6 +74,9 @@ func readPage(tx *journal.Tx, a sessions.ReadArgs, after int64, max int) (page j
 	used, size := 0, 0
 	for {
 		next, err := tx.ReadEvents(a.SessionID, after, min(pageStep, a.Limit-len(page.Events)), a.Kinds, sessions.MaxReadBytes-size)
+		if err == nil {
+			err = withPrompts(tx, a.SessionID, next.Events)
+		}
 		switch {
 		case err != nil:
 			return page, err
@@ -93,6 +97,22 @@ func readPage(tx *journal.Tx, a sessions.ReadArgs, after int64, max int) (page j
 			return page, nil
 		}
 	}
+}
+
+// withPrompts gives the event of each submitted command its prompt, which is kept with the command alone.
+func withPrompts(tx *journal.Tx, session string, evs []sessions.Event) error {
+	for i := range evs {
+		if e := &evs[i]; e.Kind == sessions.EventCommandSubmitted {
+			cmd, found, err := tx.FindCommand(session, e.Command)
+			if err != nil {
+				return err
+			}
+			if found {
+				e.Text = cmd.Text
+			}
+		}
+	}
+	return nil
 }
 
 // charactersOf is what an event takes of a budget.

@@ -247,3 +247,19 @@ func TestListFilters(t *testing.T) {
 		}
 	}
 }
+
+// What was asked stands in the event of its command, once, and takes part in the budget of a page.
+func TestReadGivesPrompts(t *testing.T) {
+	r := newRig(t)
+	s := r.idle()
+	s.send("c", func(a *sessions.SendArgs) { a.Text = strings.Repeat("p", 500) })
+	for max, want := range map[int]int{0: 500, 100: 100} {
+		page, err := r.read(sessions.ReadArgs{SessionID: s.id, Kinds: []sessions.EventKind{sessions.EventCommandSubmitted}, MaxChars: max})
+		if err != nil || len(page.Events) != 1 {
+			t.Fatalf("%v, %v", page.Events, err)
+		}
+		if got := strings.Count(page.Events[0].Text, "p"); got < want-50 || got > want {
+			t.Errorf("max_chars %d: %d characters of the prompt, want about %d", max, got, want)
+		}
+	}
+}
