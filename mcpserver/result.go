@@ -11,14 +11,23 @@ import (
 
 // success is a result with its text twin.
 func success(result any, text string) *mcp.CallToolResult {
+	raw, err := Encode(result)
+	if err != nil {
+		return failure(err)
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{mcp.NewTextContent(text)}, StructuredContent: json.RawMessage(raw)}
+}
+
+// Encode is a result, or a part of one, as the JSON object that the tools answer with. Other front ends print the same.
+func Encode(result any) ([]byte, error) {
 	v := reflect.New(reflect.TypeOf(result)).Elem()
 	v.Set(reflect.ValueOf(result))
 	fill(v)
 	raw, err := json.Marshal(v.Interface())
 	if err != nil {
-		return failure(sessions.Errorf(sessions.CodeInternal, "the result cannot be encoded: %w", err))
+		return nil, sessions.Errorf(sessions.CodeInternal, "the result cannot be encoded: %w", err)
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{mcp.NewTextContent(text)}, StructuredContent: json.RawMessage(raw)}
+	return raw, nil
 }
 
 // failure is an error of the table. It is a result and not a protocol error: mcp-go turns those into -32603, and hosts
