@@ -18,6 +18,6 @@
 // "Confirmed" means that no process that descends from the launch exists on this host. Work that was handed to other
 // programs (a container engine, systemd-run, cron, a terminal multiplexer that ran before) is not part of it.
 //
-// The package enforces no filesystem policy; it hides the directories of Launch.Mask wherever there is a mount
-// namespace. It promises nothing about the network.
+// Where there is a mount namespace the package hides the directories of Launch.Mask and enforces Launch.Filesystem, which
+// package policy makes. It promises nothing about the network.
 package sandbox

@@ -15,6 +15,7 @@ var ErrNotLaunched = errors.New("sandbox: this process was not launched as a bri
 type Inside struct {
 	Rung           Rung
 	MountNamespace bool
+	Filesystem     string // the name of the policy that is in force, "" for none
 }
 
 // here is what this process entered; a process enters once, and everything of the bridge side depends on it.
@@ -29,7 +30,7 @@ type place struct {
 // Enter makes this process the bridge that Start asked for. It must come first: on Linux it executes the program again,
 // because capabilities belong to threads and a new program is the only way to be sure that none kept any.
 //
-// When it returns without error: the namespace has its own /proc and hides what Launch.Mask named (rung pid_namespace);
+// When it returns without error: the namespace has its own /proc and hides what Launch.Mask named and holds to Launch.Filesystem (rung pid_namespace);
 // no thread holds a capability or can gain one; the process is not dumpable, so that an agent of the same user cannot
 // attach to it or read its memory; signals that others send are swallowed, SIGKILL excepted; no core is ever written; and
 // of the descriptors only 0, 1, 2 and those of Launch.Files are open, the latter closing on exec.
@@ -59,6 +60,9 @@ func Enter() (Inside, error) {
 	}
 	os.Unsetenv(setupEnv)
 	p.Inside = Inside{Rung: s.Rung, MountNamespace: s.Rung == PIDNamespace}
+	if s.Plan != nil {
+		p.Inside.Filesystem = s.Plan.Name
+	}
 	p.marker = os.Getenv(MarkerEnv)
 	here.Store(&p)
 	return p.Inside, nil

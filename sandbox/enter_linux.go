@@ -60,6 +60,11 @@ func prepare(s setup) error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("RLIMIT_CORE: %w", err)
 	}
+	if s.MaxProcesses > 0 { // in a user namespace of its own the count is the session's
+		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: s.MaxProcesses, Max: s.MaxProcesses}); err != nil {
+			return fmt.Errorf("RLIMIT_NPROC: %w", err)
+		}
+	}
 	if err := renounce(); err != nil {
 		return err
 	}

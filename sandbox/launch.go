@@ -33,7 +33,12 @@ type Launch struct {
 	// Mask lists what nothing of the session may see: absolute paths that exist. On rung process_group they cannot be
 	// hidden; Record.MountNamespace tells.
 	Mask []string
-	Dir  string // working directory of the bridge; "": /
+	// Filesystem is the policy for files, enforced by the mount namespace; nil: none. Other rungs refuse it.
+	Filesystem *Filesystem
+	// MaxProcesses caps the processes and threads of the session on rung pid_namespace; 0: no cap of its own. The kernel
+	// exempts root.
+	MaxProcesses uint64
+	Dir          string // working directory of the bridge; "": /
 }
 
 // Start launches a bridge and returns when it has entered its rung: from then on Enter has returned in it. ctx ends the
@@ -64,11 +69,18 @@ func launch(ctx context.Context, l Launch, rung Rung, trial bool) (*Process, err
 	if l.Dir != "" {
 		s.Dir = l.Dir
 	}
-	if rung == PIDNamespace {
+	switch {
+	case rung == PIDNamespace:
 		var err error
 		if s.Mask, err = masks(l.Mask); err != nil {
 			return nil, err
 		}
+		if s.Plan, err = l.Filesystem.pin(); err != nil {
+			return nil, err
+		}
+		s.MaxProcesses = l.MaxProcesses
+	case l.Filesystem != nil:
+		return nil, fmt.Errorf("a filesystem policy needs a mount namespace: %w", errors.ErrUnsupported)
 	}
 	record := Record{Rung: rung, MountNamespace: rung == PIDNamespace, Marker: rand.Text(), PIDScope: pidScope()}
 	var err error
@@ -186,9 +198,12 @@ type setup struct {
 	Rung  Rung   `json:"rung"`
 	Files int    `json:"files"` // descriptors from 3 on that are the bridge's; the next one takes the report
 	Mask  []mask `json:"mask,omitempty"`
+	Plan  *plan  `json:"plan,omitempty"`
 	Dir   string `json:"dir"`
 	Root  bool   `json:"root,omitempty"`  // the host is root, the inner user is not
 	Trial bool   `json:"trial,omitempty"` // end as soon as everything is known to work
+
+	MaxProcesses uint64 `json:"max_processes,omitempty"`
 }
 
 type stage string

@@ -10,18 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrange gives the new mount namespace its own /proc and hides the masked paths.
+// arrange gives the new mount namespace its files, its own /proc, and hides the masked paths.
 func arrange(s setup) error {
 	// Private, not slave: what the host mounts later must not uncover a mask.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
 	}
-	list := slices.Clone(s.Mask)
+	if s.Plan != nil {
+		if err := furnish(s.Plan); err != nil {
+			return err
+		}
+	}
+	list := slices.Concat(s.Mask, s.Plan.hidden())
 	slices.SortFunc(list, func(a, b mask) int { return cmp.Compare(a.Path, b.Path) })
 	var done []string
 	for _, m := range list {
 		if slices.ContainsFunc(done, func(d string) bool { return m.Path == d || strings.HasPrefix(m.Path, d+"/") }) {
 			continue // already out of reach, for us too
+		}
+		if s.Plan.absent(m.Path) {
+			continue
 		}
 		if err := hide(m); err != nil {
 			return fmt.Errorf("mask %s: %w", m.Path, err)

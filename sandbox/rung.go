@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -20,7 +21,8 @@ const (
 type Capability struct {
 	Rung           Rung     `json:"rung"`
 	MountNamespace bool     `json:"mount_namespace"`
-	Reasons        []string `json:"reasons,omitempty"` // why it is not higher
+	Filesystem     bool     `json:"filesystem"`        // a Filesystem can be enforced
+	Reasons        []string `json:"reasons,omitempty"` // why it is not more
 }
 
 // probeLimit bounds the throw-away launch. It takes about 20 ms on an idle machine.
@@ -50,7 +52,26 @@ func Probe(ctx context.Context) Capability {
 func probe(ctx context.Context) (c Capability, final bool) {
 	limited, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	p, err := launch(limited, Launch{Args: []string{Command}}, PIDNamespace, true)
+	// First with everything, then without what an old kernel (mount_setattr came with 5.12) or an odd root file system lacks.
+	whole := &Filesystem{ReadOnly: true}
+	if real, err := filepath.EvalSymlinks("/tmp"); err == nil && real != "/" {
+		whole.Rules = []Rule{{Path: real, Access: Private}}
+	}
+	c, final = try(limited, Launch{Args: []string{Command}, Filesystem: whole})
+	if c.MountNamespace {
+		c.Filesystem = true
+		return c, final
+	}
+	why := c.Reasons
+	c, final = try(limited, Launch{Args: []string{Command}})
+	if c.MountNamespace {
+		c.Reasons = why
+	}
+	return c, final
+}
+
+func try(limited context.Context, l Launch) (c Capability, final bool) {
+	p, err := launch(limited, l, PIDNamespace, true)
 	if err != nil {
 		reasons := append([]string{err.Error()}, hints()...)
 		return Capability{Rung: ProcessGroup, Reasons: reasons}, limited.Err() == nil
