@@ -163,7 +163,7 @@ func (d *driver) finish(o *order) error {
 			return d.unexpected(o.tool, o.refused)
 		}
 		if o.known && o.seen.State.Settled() {
-			return d.expect(o.seen.State == o.want, "command %s (%s) is %s (%s: %s), not %s", o.id, o.args["text"], o.seen.State, o.seen.Outcome, o.seen.Reason, o.want)
+			return d.expect(o.asWanted(), "command %s (%s) is %s (%s: %s), not %s", o.id, o.args["text"], o.seen.State, o.seen.Outcome, o.seen.Reason, o.want)
 		}
 		if (!s.State.Live() || s.State == sessions.SessionIdle) && (!o.known || o.seen.State == sessions.CommandQueued) {
 			return d.expect(false, "session %s is %s, and command %s waits", s.SessionID, s.State, o.id)
@@ -301,7 +301,7 @@ func (d *driver) close() error {
 	var o *order
 	if d.r.IntN(2) == 0 {
 		o = d.order("[say 3][wait]", sessions.CommandInterrupted, 0)
-		o.cancelAsked = true
+		o.cancelAsked, o.orUnsent = true, true
 		if err := d.send(o); err != nil || o.refused != nil {
 			return err
 		}

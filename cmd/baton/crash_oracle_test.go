@@ -122,7 +122,7 @@ func (j *judge) orders(given []record.Entry) {
 		default:
 			j.fault("wrong: %s", name)
 		}
-		if strict && o.known && o.seen.State != o.want && !(j.d.p.away && o.seen.State != sessions.CommandUnknown) {
+		if strict && o.known && !o.asWanted() && !(j.d.p.away && o.seen.State != sessions.CommandUnknown) {
 			j.fault("wrong: %s, and %s was to be expected", name, o.want)
 		}
 	}

@@ -26,6 +26,12 @@ type order struct {
 	asked       map[string]struct{} // requests that came with it
 	cancelAsked bool
 	steered     bool // another one's text ends its turn
+	orUnsent    bool // its session is closed at once: it may end before it is given to the agent, and then never is
+}
+
+// asWanted tells whether the order ended as it does when nothing of its session is killed.
+func (o *order) asWanted() bool {
+	return o.seen.State == o.want || o.orUnsent && o.seen.State == sessions.CommandFailed && o.seen.Outcome == "not_delivered"
 }
 
 // again makes the order's call, with a wait of so many seconds.

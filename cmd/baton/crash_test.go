@@ -25,7 +25,7 @@ func TestCrash(t *testing.T) {
 	seed, first, count := uint64(1), 0, 24
 	switch {
 	case os.Getenv("BATON_FULL") != "":
-		seed, count = uint64(time.Now().UnixNano()), 324
+		seed, count = uint64(time.Now().UnixNano()), 400
 	case testing.Short():
 		count = 6
 	}
