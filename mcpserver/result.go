@@ -33,7 +33,7 @@ func Encode(result any) ([]byte, error) {
 // failure is an error of the table. It is a result and not a protocol error: mcp-go turns those into -32603, and hosts
 // do not show them to the assistant.
 func failure(err error) *mcp.CallToolResult {
-	e := sessions.AsError(err)
+	e := sessions.AsError(err).Whole()
 	raw, merr := json.Marshal(map[string]any{"error": e})
 	if merr != nil { // a detail that is no JSON
 		raw, _ = json.Marshal(map[string]any{"error": sessions.Error{Code: e.Code, Message: e.Message, Action: e.Action}})

@@ -40,39 +40,68 @@ const (
 	CodeInternal             Code = "internal"
 )
 
-// meanings gives every code its one sentence. Codes is the table's order.
+// meanings gives every code its one sentence, and what a caller can do about it where the error itself does not say.
+// Codes is the table's order.
 var meanings = []struct {
-	code    Code
-	meaning string
+	code            Code
+	meaning, remedy string
 }{
-	{CodeInvalidParams, "an argument is missing, unknown, of the wrong type or out of range"},
-	{CodeNotFound, "no such session, command or request belongs to this principal"},
-	{CodeKeyConflict, "the key was used before with another meaning; nothing was done"},
-	{CodeBusy, "the session has a running command"},
-	{CodeNotRunning, "the session or command is not in a state that allows this"},
-	{CodeSelectionUnconfirmed, "the agent did not confirm a setting that was asked for"},
-	{CodeModelUnavailable, "the runner does not offer the model or effort that was asked for"},
-	{CodeRunnerMissing, "the runner's executable cannot be found or started"},
-	{CodeNotLoggedIn, "the agent needs a login that only its user can do"},
-	{CodeSandboxUnavailable, "the asked sandbox cannot be enforced for this runner here"},
-	{CodeStaleGeneration, "the generation named is no longer the session's live one"},
-	{CodeAlreadyAnswered, "the request was answered before; the first answer stands"},
-	{CodeWithdrawn, "the agent no longer waits for this answer"},
-	{CodeOutcomeUnknown, "whether the command ran cannot be told, so it is not repeated"},
-	{CodeLeaseLost, "the lease named no longer steers this session"},
-	{CodeFenced, "a cancel forbade this operation for good"},
-	{CodeStorageFull, "the journal's disk is full; nothing was sent"},
-	{CodeStorageFailed, "the journal cannot be written; nothing was sent"},
-	{CodeStopUnconfirmed, "the process tree could not be proven to be gone"},
-	{CodeLimitExceeded, "a documented limit was exceeded"},
-	{CodeCursorInvalid, "the cursor is not one of this session's, or lies beyond its end"},
-	{CodeUnsupported, "this runner, version or protocol cannot do that"},
-	{CodeAgentProtocol, "the agent answered in a way its protocol does not allow, or with an error"},
-	{CodeAgentExited, "the agent process ended"},
-	{CodeTimeout, "a deadline passed"},
-	{CodeIncomplete, "only part of what was asked could be given"},
-	{CodeRevisionConflict, "the object changed since the revision named"},
-	{CodeInternal, "a fault of Baton itself"},
+	{CodeInvalidParams, "an argument is missing, unknown, of the wrong type or out of range",
+		"correct the argument that the message names, then call again"},
+	{CodeNotFound, "no such session, command or request belongs to this principal",
+		"check the id; session_list shows what is there"},
+	{CodeKeyConflict, "the key was used before with another meaning; nothing was done",
+		"take a new key, or repeat exactly what was asked under this one"},
+	{CodeBusy, "the session has a running command",
+		"wait for it, cancel it, or send with when_busy queue"},
+	{CodeNotRunning, "the session or command is not in a state that allows this",
+		"look at the session; resume it if it has ended"},
+	{CodeSelectionUnconfirmed, "the agent did not confirm a setting that was asked for",
+		"ask for a setting that the runner reports (runner_list), or leave it out"},
+	{CodeModelUnavailable, "the runner does not offer the model or effort that was asked for",
+		"choose one that runner_list shows"},
+	{CodeRunnerMissing, "the runner's executable cannot be found or started",
+		"install the agent, or name its executable in the configuration"},
+	{CodeNotLoggedIn, "the agent needs a login that only its user can do",
+		"log in with the agent itself, then try again"},
+	{CodeSandboxUnavailable, "the asked sandbox cannot be enforced for this runner here",
+		"run `baton doctor`, or ask for another sandbox"},
+	{CodeStaleGeneration, "the generation named is no longer the session's live one",
+		"look at the session again, then decide anew"},
+	{CodeAlreadyAnswered, "the request was answered before; the first answer stands",
+		"nothing is left to do; the first answer stands"},
+	{CodeWithdrawn, "the agent no longer waits for this answer",
+		"look at the session's events for what the agent did instead"},
+	{CodeOutcomeUnknown, "whether the command ran cannot be told, so it is not repeated",
+		"look at its work, then call session_resume with acknowledge_unknown"},
+	{CodeLeaseLost, "the lease named no longer steers this session",
+		"look at who steers the session now"},
+	{CodeFenced, "a cancel forbade this operation for good",
+		"take a new id if it is still wanted"},
+	{CodeStorageFull, "the journal's disk is full; nothing was sent",
+		"free space on that disk, then try again"},
+	{CodeStorageFailed, "the journal cannot be written; nothing was sent",
+		"look at that disk and its permissions, then try again"},
+	{CodeStopUnconfirmed, "the process tree could not be proven to be gone",
+		"see that the processes are gone, then resume with accept_unconfirmed"},
+	{CodeLimitExceeded, "a documented limit was exceeded",
+		"ask for less at once"},
+	{CodeCursorInvalid, "the cursor is not one of this session's, or lies beyond its end",
+		"use a cursor that a call on this session returned, or none"},
+	{CodeUnsupported, "this runner, version or protocol cannot do that",
+		"leave out what is not supported, or use a runner or version that has it"},
+	{CodeAgentProtocol, "the agent answered in a way its protocol does not allow, or with an error",
+		"look at the session's events and the agent's version, then resume it"},
+	{CodeAgentExited, "the agent process ended",
+		"resume the session; nothing is sent again by itself"},
+	{CodeTimeout, "a deadline passed",
+		"look at the session, then try again"},
+	{CodeIncomplete, "only part of what was asked could be given",
+		"look at what there is, then ask for the rest"},
+	{CodeRevisionConflict, "the object changed since the revision named",
+		"look at the object again, then decide anew"},
+	{CodeInternal, "a fault of Baton itself",
+		"look at the session for what was done, and report the fault with the host's log"},
 }
 
 // Codes returns the table's codes in its order.
@@ -89,6 +118,16 @@ func (c Code) Meaning() string {
 	for _, m := range meanings {
 		if m.code == c {
 			return m.meaning
+		}
+	}
+	return ""
+}
+
+// Remedy returns what a caller can do about an error of the code in general, or "" for a code outside the table.
+func (c Code) Remedy() string {
+	for _, m := range meanings {
+		if m.code == c {
+			return m.remedy
 		}
 	}
 	return ""
@@ -113,6 +152,16 @@ func Errorf(code Code, format string, args ...any) *Error {
 func (e *Error) Do(format string, args ...any) *Error {
 	c := *e
 	c.Action = fmt.Sprintf(format, args...)
+	return &c
+}
+
+// Whole returns the error with an action: its own, or else its code's remedy.
+func (e *Error) Whole() *Error {
+	if e == nil || e.Action != "" {
+		return e
+	}
+	c := *e
+	c.Action = c.Code.Remedy()
 	return &c
 }
 

@@ -27,6 +27,9 @@ func TestErrorTable(t *testing.T) {
 		if m == "" || meanings[m] || strings.HasSuffix(m, ".") || strings.ToLower(m[:1]) != m[:1] {
 			t.Errorf("%s means %q: want a sentence of its own", c, m)
 		}
+		if r := c.Remedy(); r == "" || strings.HasSuffix(r, ".") || strings.ToLower(r[:1]) != r[:1] {
+			t.Errorf("%s is remedied by %q: want a sentence", c, r)
+		}
 		if seen[c] || !c.Known() || string(c) != strings.ToLower(string(c)) {
 			t.Errorf("code %s is there twice, unknown or not in lower case", c)
 		}
@@ -69,6 +72,9 @@ func TestErrorKeepsItsCause(t *testing.T) {
 	_ = base.Do("y").With("l", 2)
 	if base.Action != "" || len(base.Details) != 1 {
 		t.Errorf("the base became %+v", base)
+	}
+	if w := base.Whole(); w.Action != CodeBusy.Remedy() || base.Action != "" || err.Whole() != err {
+		t.Errorf("whole, it became %+v of %+v", w, base)
 	}
 	if CodeOf(nil) != "" || AsError(nil) != nil || CodeOf(io.EOF) != CodeInternal || AsError(io.EOF).Message != "EOF" || !errors.Is(AsError(io.EOF), io.EOF) {
 		t.Error("errors outside the table are internal, with their text")

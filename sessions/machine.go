@@ -210,7 +210,7 @@ const (
 	RequestAnswering RequestState = "answering" // the answer is durable and on its way
 	RequestAnswered  RequestState = "answered"
 	RequestWithdrawn RequestState = "withdrawn" // the agent no longer waits
-	RequestExpired   RequestState = "expired"   // its generation ended unanswered
+	RequestExpired   RequestState = "expired"   // its generation ended, and no answer was given to the agent
 	RequestUnknown   RequestState = "unknown"   // lost between answer and delivery
 )
 
@@ -227,6 +227,8 @@ const (
 	RequestDeliver  RequestEvent = "deliver"  // the answer's bytes were written to the agent
 	RequestWithdraw RequestEvent = "withdraw" // the agent resolved or dropped it itself
 	RequestLose     RequestEvent = "lose"     // its generation ended
+	// RequestNotDelivered: its generation ended, with the proof that no byte of the answer reached the agent.
+	RequestNotDelivered RequestEvent = "not_delivered"
 )
 
 // NextRequest is the whole machine of a request.
@@ -249,6 +251,8 @@ func NextRequest(s RequestState, e RequestEvent) (RequestState, error) {
 			return RequestWithdrawn, nil
 		case RequestLose:
 			return RequestUnknown, nil
+		case RequestNotDelivered:
+			return RequestExpired, nil
 		}
 	}
 	return s, &ImpossibleError{"request", string(s), string(e)}

@@ -162,10 +162,10 @@ func (r *Request) answerQuestions(answers map[string][]string) (Answer, error) {
 	for id, given := range answers {
 		q, ok := known[id]
 		if !ok {
-			return Answer{}, Errorf(CodeInvalidParams, "question %q is not part of request %s", id, r.RequestID)
+			return Answer{}, Errorf(CodeInvalidParams, "question %q is not part of request %s", id, r.RequestID).Do("answer the questions that the request lists")
 		}
 		if len(given) > 1 && !q.Multiple {
-			return Answer{}, Errorf(CodeInvalidParams, "question %q takes one answer, %d were given", id, len(given))
+			return Answer{}, Errorf(CodeInvalidParams, "question %q takes one answer, %d were given", id, len(given)).Do("give one")
 		}
 		for _, g := range given {
 			choice, ok := q.choose(g)

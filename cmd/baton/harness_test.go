@@ -164,7 +164,7 @@ func try[T any](f *front, tool string, a args) (T, *sessions.Error) {
 	}
 	if res.IsError {
 		var e struct{ Error *sessions.Error }
-		if err := json.Unmarshal(raw, &e); err != nil || e.Error == nil || !e.Error.Code.Known() || e.Error.Message == "" {
+		if err := json.Unmarshal(raw, &e); err != nil || e.Error == nil || !e.Error.Code.Known() || e.Error.Message == "" || e.Error.Action == "" {
 			f.t.Fatalf("%s: an error outside the contract: %s (%v)", tool, raw, err)
 		}
 		return out, e.Error

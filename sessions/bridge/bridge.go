@@ -199,7 +199,8 @@ func (b *Bridge) take(f Frame) {
 	case InOpen, InProbe:
 		var s Spec
 		if err := json.Unmarshal(f.Body, &s); err != nil {
-			b.fail(sessions.Errorf(sessions.CodeInternal, "the launch could not be read: %w", err))
+			b.fail(sessions.Errorf(sessions.CodeInternal, "the launch could not be read: %w", err).
+				Do("create or resume the session again, with one version of baton"))
 			return
 		}
 		if f.Kind == InProbe {
@@ -222,7 +223,8 @@ func (b *Bridge) take(f Frame) {
 		b.put(OutInput, InputResult{N: f.N, Kind: f.Kind, State: InputRefused})
 	default:
 		b.put(OutInput, InputResult{N: f.N, Kind: f.Kind, State: InputRefused,
-			Error: sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) does not know input %q", b.o.Version, f.Kind)})
+			Error: sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) does not know input %q", b.o.Version, f.Kind).
+				Do("close the session and resume it: it then gets a bridge of the host's version")})
 	}
 }
 
@@ -232,7 +234,8 @@ func (b *Bridge) input(f Frame, into any, do func() (ref string, err error)) {
 	res := InputResult{N: f.N, Kind: f.Kind, State: InputWritten}
 	err := json.Unmarshal(f.Body, into)
 	if err != nil {
-		err = sessions.Errorf(sessions.CodeInternal, "input %d could not be read: %w", f.N, errors.Join(err, sessions.ErrNotWritten))
+		err = sessions.Errorf(sessions.CodeInternal, "input %d could not be read: %w", f.N, errors.Join(err, sessions.ErrNotWritten)).
+			Do("close the session and resume it: it then gets a bridge of the host's version")
 	} else {
 		res.Ref, err = do()
 	}
@@ -246,7 +249,8 @@ func (b *Bridge) input(f Frame, into any, do func() (ref string, err error)) {
 	b.put(OutInput, res)
 }
 
-var errNoAgent = sessions.Errorf(sessions.CodeNotRunning, "the agent of this generation is not running: %w", sessions.ErrNotWritten)
+var errNoAgent = sessions.Errorf(sessions.CodeNotRunning, "the agent of this generation is not running: %w", sessions.ErrNotWritten).
+	Do("resume the session, then send again")
 
 func (b *Bridge) answer(a sessions.Answer) error {
 	p := b.running()

@@ -151,6 +151,7 @@ type Exit struct {
 	Stderr  string   `json:"stderr,omitempty"`  // its last lines
 	Running []string `json:"running,omitempty"` // commands without an end
 	Asked   bool     `json:"asked,omitempty"`   // the bridge was stopping it
+	Taken   uint64   `json:"taken,omitempty"`   // as in Stopped
 }
 
 // Stopped says that the bridge is about to end.

@@ -40,7 +40,8 @@ func (b *Bridge) start(s Spec) (*agentProcess, error) {
 		r, w, err := os.Pipe()
 		if err != nil {
 			closeAll()
-			return nil, sessions.Errorf(sessions.CodeInternal, "no pipe for the agent: %w", err)
+			return nil, sessions.Errorf(sessions.CodeInternal, "no pipe for the agent: %w", err).
+				Do("close sessions that are no longer needed, or raise the limit of open files (ulimit -n), then try again")
 		}
 		files = append(files, r, w)
 	}
@@ -77,7 +78,8 @@ func (b *Bridge) open(s Spec) {
 	b.mu.Unlock()
 	adapter, ok := b.o.Adapters[s.Protocol]
 	if !ok {
-		b.fail(sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) has no adapter for protocol %q", b.o.Version, s.Protocol))
+		b.fail(sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) has no adapter for protocol %q", b.o.Version, s.Protocol).
+			Do("name one of app-server and acp as the runner's protocol"))
 		return
 	}
 	p, err := b.start(s)
@@ -120,7 +122,8 @@ func (b *Bridge) own(p *agentProcess) {
 func (b *Bridge) probe(s Spec) {
 	adapter, ok := b.o.Adapters[s.Protocol]
 	if !ok {
-		b.fail(sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) has no adapter for protocol %q", b.o.Version, s.Protocol))
+		b.fail(sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) has no adapter for protocol %q", b.o.Version, s.Protocol).
+			Do("name one of app-server and acp as the runner's protocol"))
 		return
 	}
 	p, err := b.start(s)
@@ -147,7 +150,7 @@ func (b *Bridge) probe(s Spec) {
 func (p *agentProcess) explain(ctx context.Context, err error, limit time.Duration) *sessions.Error {
 	e := sessions.AsError(err)
 	if errors.Is(context.Cause(ctx), errClosing) {
-		return sessions.Errorf(sessions.CodeFenced, "the session was closed while it was starting")
+		return sessions.Errorf(sessions.CodeFenced, "the session was closed while it was starting").Do("resume it if it is still wanted")
 	}
 	switch e.Code {
 	case sessions.CodeInternal, sessions.CodeAgentProtocol, sessions.CodeAgentExited, sessions.CodeTimeout, sessions.CodeNotRunning:

@@ -99,9 +99,11 @@ func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
 		return sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) speaks bridge protocol %d, the host asked for %d", b.o.Version, Protocol, a.Protocol).
 			Do("close the session with the version that made it, then resume it")
 	case a.Generation != b.generation && b.generation != "":
-		return sessions.Errorf(sessions.CodeStaleGeneration, "this bridge serves generation %s, not %s", b.generation, a.Generation)
+		return sessions.Errorf(sessions.CodeStaleGeneration, "this bridge serves generation %s, not %s", b.generation, a.Generation).
+			Do("look at the session again, then decide anew")
 	case a.Epoch < b.epoch:
-		return sessions.Errorf(sessions.CodeFenced, "a newer host (epoch %d) holds this bridge, this one is %d", b.epoch, a.Epoch)
+		return sessions.Errorf(sessions.CodeFenced, "a newer host (epoch %d) holds this bridge, this one is %d", b.epoch, a.Epoch).
+			Do("ask the newer host")
 	}
 	b.generation, b.epoch = a.Generation, a.Epoch
 	b.spool.ack(a.After)

@@ -50,6 +50,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 		}
 		b.mu.Unlock()
 		if p != nil {
+			exit.Taken = taken
 			b.put(OutExited, exit)
 		}
 		b.put(OutStopped, Stopped{Empty: empty, Why: why.Error(), Taken: taken})

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/batonmcp/baton/sessions"
@@ -9,9 +10,26 @@ import (
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
+// left makes an error of the table of the end of a call whose caller is gone, or whose host is: the work goes on.
+func left(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, journal.ErrClosed):
+		return errHostEnds
+	case err == nil, ctx.Err() == nil, !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err()):
+		return err
+	}
+	return sessions.Errorf(sessions.CodeTimeout, "the call was ended by its caller before it was answered: %w", err).
+		Do("look at the session, or make the call again: under the same key nothing is done twice")
+}
+
+// look reads the journal for a call.
+func (h *Host) look(ctx context.Context, fn func(*journal.Tx) error) error {
+	return left(ctx, h.j.View(ctx, fn))
+}
+
 // view reads a session of the principal.
 func (h *Host) view(ctx context.Context, principal, id string) (v sessions.Session, err error) {
-	err = h.j.View(ctx, func(tx *journal.Tx) error {
+	err = h.look(ctx, func(tx *journal.Tx) error {
 		s, err := tx.GetSession(principal, id)
 		if err != nil {
 			return err
@@ -32,7 +50,7 @@ func (h *Host) await(ctx context.Context, principal, id string, d time.Duration,
 	for {
 		var v sessions.Session
 		ok := false
-		err := h.j.View(ctx, func(tx *journal.Tx) error {
+		err := h.look(ctx, func(tx *journal.Tx) error {
 			s, err := tx.GetSession(principal, id)
 			if err != nil {
 				return err
@@ -51,7 +69,7 @@ func (h *Host) await(ctx context.Context, principal, id string, d time.Duration,
 		case <-timer.C:
 			return v, false, nil
 		case <-ctx.Done():
-			return v, false, ctx.Err()
+			return v, false, left(ctx, context.Cause(ctx))
 		case <-h.life.Done():
 			return v, false, errHostEnds
 		}

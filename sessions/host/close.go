@@ -185,7 +185,7 @@ func (h *Host) closeUnwritten(ctx context.Context, who sessions.Caller, a sessio
 	h.mu.Unlock()
 	var v sessions.Session
 	var g journal.Generation
-	err := h.j.View(ctx, func(tx *journal.Tx) error {
+	err := h.look(ctx, func(tx *journal.Tx) error {
 		s, err := tx.GetSession(who.Principal, a.SessionID)
 		if err != nil {
 			return err

@@ -39,7 +39,8 @@ func (h *Host) Create(ctx context.Context, who sessions.Caller, a sessions.Creat
 		return sessions.CreateResult{}, sessions.Errorf(sessions.CodeInvalidParams, "runner is missing").Do("runner_list shows what is there")
 	}
 	if a.CommandID != "" && a.Prompt == "" {
-		return sessions.CreateResult{}, sessions.Errorf(sessions.CodeInvalidParams, "command_id was given without a prompt")
+		return sessions.CreateResult{}, sessions.Errorf(sessions.CodeInvalidParams, "command_id was given without a prompt").
+			Do("give the prompt that it names, or leave command_id out")
 	}
 	if a.Prompt != "" {
 		if err := checkPrompt("prompt", a.Prompt); err != nil {
@@ -197,7 +198,7 @@ func (h *Host) reserved(ctx context.Context, who sessions.Caller, a sessions.Cre
 		}
 		return err
 	}
-	if err := h.j.View(ctx, look); err != nil || !found || len(lacks) == 0 {
+	if err := h.look(ctx, look); err != nil || !found || len(lacks) == 0 {
 		return id, found, err
 	}
 	err = h.update(ctx, func(tx *journal.Tx, _ *changes) error {
@@ -384,7 +385,7 @@ func account(environ []string) string {
 
 // sameAccount refuses a caller that would take a session up in another account context than it was begun in.
 func (h *Host) sameAccount(ctx context.Context, who sessions.Caller, session string) error {
-	return h.j.View(ctx, func(tx *journal.Tx) error {
+	return h.look(ctx, func(tx *journal.Tx) error {
 		g, _, err := tx.LastGeneration(session)
 		if err == nil && g.AccountDigest != "" && g.AccountDigest != account(who.Env) {
 			return otherAccount(session)

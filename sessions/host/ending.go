@@ -85,6 +85,7 @@ func (a *applier) fail(tx *journal.Tx, c *changes, cause *sessions.Error) error 
 	case sessions.SessionClosing, sessions.SessionClosed, sessions.SessionFailed, sessions.SessionDeleted:
 		return nil
 	}
+	cause = cause.Whole()
 	if _, err := tx.MoveSession(a.session, sessions.SessionFail, func(s *journal.Session) { s.Error = cause }); err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (a *applier) exited(tx *journal.Tx, c *changes, x bridge.Exit) error {
 			return err
 		}
 	}
-	if err := a.lose(tx, c); err != nil {
+	if err := a.lose(tx, c, beyond(x.Taken)); err != nil {
 		return err
 	}
 	cause := sessions.Errorf(sessions.CodeAgentExited, "%s", x.Reason).Do("resume the session; nothing is sent again by itself").
@@ -120,7 +121,16 @@ func (a *applier) untaken(tx *journal.Tx, c *changes, taken uint64) error {
 		return nil // a bridge of before it was told
 	}
 	a.holds = true
-	return a.loseCommands(tx, c, "", func(n uint64) bool { return n > taken }, true)
+	return a.loseCommands(tx, c, "", beyond(taken), true)
+}
+
+// beyond tells of which inputs a bridge has proven that the agent never got them: those after the last one that it took.
+// 0: it has not told.
+func beyond(taken uint64) func(n uint64) bool {
+	if taken == 0 {
+		return nil
+	}
+	return func(n uint64) bool { return n > taken }
 }
 
 // loseCommands ends the session's submitted and accepted commands: not delivered where neverSent proves it, else
@@ -152,15 +162,23 @@ func (a *applier) loseCommands(tx *journal.Tx, c *changes, reason string, neverS
 
 // unsent tells whether it is proven that no byte of the command left the host.
 func (a *applier) unsent(tx *journal.Tx, cmd journal.Command, neverSent func(n uint64) bool) (bool, error) {
-	if cmd.State != sessions.CommandSubmitted || neverSent == nil {
+	if cmd.State != sessions.CommandSubmitted {
 		return false, nil
 	}
-	inputs, err := tx.InputsFor(a.generation, cmd.CommandID)
+	return a.ungiven(tx, cmd.CommandID, bridge.InPrompt, neverSent)
+}
+
+// ungiven tells whether it is proven that the input of the kind about ref was not given to the agent.
+func (a *applier) ungiven(tx *journal.Tx, ref string, kind bridge.Kind, neverSent func(n uint64) bool) (bool, error) {
+	if neverSent == nil {
+		return false, nil
+	}
+	inputs, err := tx.InputsFor(a.generation, ref)
 	if err != nil {
 		return false, err
 	}
 	for _, in := range inputs {
-		if in.Kind == string(bridge.InPrompt) {
+		if in.Kind == string(kind) {
 			return in.State == journal.InputPending && neverSent(uint64(in.N)), nil
 		}
 	}
@@ -202,7 +220,7 @@ func (e *ending) apply(tx *journal.Tx, c *changes) error {
 	if err := a.loseCommands(tx, c, "the session's bridge ended before the end of the turn was known", e.neverSent, false); err != nil {
 		return err
 	}
-	if err := a.lose(tx, c); err != nil {
+	if err := a.lose(tx, c, e.neverSent); err != nil {
 		return err
 	}
 	agent, err := e.hadAgent(tx)

@@ -185,10 +185,10 @@ func (h *Host) commit(ctx context.Context, fn func(tx *journal.Tx, c *changes) e
 	}
 	c := &changes{}
 	failpoint.Hit("host.commit.before")
-	err := h.j.Update(ctx, func(tx *journal.Tx) error {
+	err := left(ctx, h.j.Update(ctx, func(tx *journal.Tx) error {
 		*c = changes{} // a group may run it again
 		return fn(tx, c)
-	})
+	}))
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (h *Host) acknowledge(ctx context.Context, who sessions.Caller, after map[s
 	})
 	if trouble(err) {
 		h.o.Log.Warn().Err(err).Msg("an acknowledgement could not be kept; what it is about will be delivered again")
-		return h.j.View(ctx, seen)
+		return h.look(ctx, seen)
 	}
 	return err
 }

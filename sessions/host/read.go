@@ -41,7 +41,7 @@ func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArg
 		return sessions.ReadResult{}, err
 	}
 	var page journal.Page
-	if err := h.j.View(ctx, func(tx *journal.Tx) error {
+	if err := h.look(ctx, func(tx *journal.Tx) error {
 		s, err := tx.GetSession(who.Principal, a.SessionID)
 		if err != nil {
 			return err
@@ -195,7 +195,7 @@ func (h *Host) List(ctx context.Context, who sessions.Caller, a sessions.ListArg
 		}
 	}
 	res := sessions.ListResult{Sessions: []sessions.Session{}}
-	err := h.j.View(ctx, func(tx *journal.Tx) error {
+	err := h.look(ctx, func(tx *journal.Tx) error {
 		list, more, err := tx.ListSessions(journal.SessionFilter{Principal: who.Principal, Cwd: a.Cwd, Runner: a.Runner, State: a.State, All: a.All, Newest: true}, after, a.Limit)
 		if err != nil {
 			return err

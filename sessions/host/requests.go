@@ -126,15 +126,26 @@ func (a *applier) answerInput(tx *journal.Tx, c *changes, r bridge.InputResult) 
 	return a.resolve(tx, q, ev, reason, sessions.Event{Kind: sessions.EventRequestResolved, At: tx.Now(), Command: q.Command})
 }
 
-// lose ends every open request of the session: its generation is over.
-func (a *applier) lose(tx *journal.Tx, c *changes) error {
+// lose ends every open request of the session: its generation is over. What became of an answer on its way is not known,
+// unless neverSent proves that it was not given.
+func (a *applier) lose(tx *journal.Tx, c *changes, neverSent func(n uint64) bool) error {
 	open, err := tx.PendingRequests(a.session)
 	if err != nil {
 		return err
 	}
 	for _, q := range open {
 		c.touch(a.session, true)
-		if err := a.resolve(tx, q, sessions.RequestLose, "the agent that asked is gone",
+		ev, reason := sessions.RequestLose, "the agent that asked is gone"
+		if q.State == sessions.RequestAnswering {
+			unsent, err := a.ungiven(tx, q.RequestID, bridge.InAnswer, neverSent)
+			if err != nil {
+				return err
+			}
+			if unsent {
+				ev, reason = sessions.RequestNotDelivered, "the agent that asked is gone, and the answer was never given to it"
+			}
+		}
+		if err := a.resolve(tx, q, ev, reason,
 			sessions.Event{Kind: sessions.EventRequestResolved, At: tx.Now(), Command: q.Command}); err != nil {
 			return err
 		}

@@ -121,6 +121,15 @@ func TestI07_FateOfAnAnswer(t *testing.T) {
 		"agent gone": {func(s *session) { s.frame(bridge.OutExited, bridge.Exit{Reason: "exit", Running: []string{"c"}}) },
 			sessions.RequestUnknown, sessions.CodeOutcomeUnknown},
 		"bridge gone": {func(s *session) { s.ends(sandbox.Confirmed) }, sessions.RequestUnknown, sessions.CodeOutcomeUnknown},
+		"agent gone, and the bridge had not come to it": {func(s *session) {
+			s.frame(bridge.OutExited, bridge.Exit{Reason: "exit", Running: []string{"c"}, Taken: 2})
+		}, sessions.RequestExpired, sessions.CodeStaleGeneration},
+		"agent gone, and the bridge had begun it": {func(s *session) {
+			s.frame(bridge.OutExited, bridge.Exit{Reason: "exit", Running: []string{"c"}, Taken: 3})
+		}, sessions.RequestUnknown, sessions.CodeOutcomeUnknown},
+		"bridge gone, and no host had sent it": {func(s *session) {
+			s.ends(sandbox.Confirmed, func(e *ending) { e.neverSent = func(n uint64) bool { return n > 2 } })
+		}, sessions.RequestExpired, sessions.CodeStaleGeneration},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

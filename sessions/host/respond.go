@@ -95,6 +95,9 @@ func undelivered(q *sessions.Request) error {
 	case sessions.RequestWithdrawn:
 		return sessions.Errorf(sessions.CodeWithdrawn, "request %s is no longer waited for, and the answer was not given: %s", q.RequestID, q.Reason).
 			Do("look at the session's events for what the agent did instead")
+	case sessions.RequestExpired:
+		return sessions.Errorf(sessions.CodeStaleGeneration, "request %s has expired: %s", q.RequestID, q.Reason).
+			Do("resume the session; the agent asks again if it still needs to know")
 	case sessions.RequestUnknown:
 		return sessions.Errorf(sessions.CodeOutcomeUnknown, "whether the answer to request %s reached the agent is not known: %s", q.RequestID, q.Reason).
 			Do("look at the session; resume it if it has ended")

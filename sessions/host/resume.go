@@ -121,7 +121,7 @@ func (r *resumption) prepare(ctx context.Context) error {
 	var g journal.Generation
 	var op journal.Operation
 	replayed := false
-	if err := r.h.j.View(ctx, func(tx *journal.Tx) (err error) {
+	if err := r.h.look(ctx, func(tx *journal.Tx) (err error) {
 		if s, err = tx.GetSession(r.who.Principal, r.a.SessionID); err != nil {
 			return err
 		}

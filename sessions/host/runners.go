@@ -186,7 +186,8 @@ func (h *Host) probe(ctx context.Context, spec bridge.Spec) (sessions.Probe, err
 		f, err := link.Recv()
 		if err != nil {
 			if ctx.Err() != nil {
-				return sessions.Probe{}, sessions.Errorf(sessions.CodeTimeout, "%s did not say anything about itself within %s", spec.Argv[0], probeLimit)
+				return sessions.Probe{}, sessions.Errorf(sessions.CodeTimeout, "%s did not say anything about itself within %s", spec.Argv[0], probeLimit).
+					Do("run it by hand in a terminal to see what it waits for, then ask again with refresh")
 			}
 			return sessions.Probe{}, err
 		}

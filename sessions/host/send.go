@@ -177,7 +177,8 @@ func imagePaths(cwd string, images []string) ([]string, error) {
 	}
 	root, err := filepath.EvalSymlinks(cwd)
 	if err != nil {
-		return nil, sessions.Errorf(sessions.CodeInvalidParams, "the workspace %s cannot be resolved: %w", cwd, err)
+		return nil, sessions.Errorf(sessions.CodeInvalidParams, "the workspace %s cannot be resolved: %w", cwd, err).
+			Do("see that it is there and may be read")
 	}
 	var out []string
 	for _, p := range images {
@@ -193,7 +194,7 @@ func imagePaths(cwd string, images []string) ([]string, error) {
 			return nil, sessions.Errorf(sessions.CodeInvalidParams, "image %.200q lies outside the workspace %s", p, cwd).Do("copy it into the workspace")
 		}
 		if fi, err := os.Stat(real); err != nil || !fi.Mode().IsRegular() {
-			return nil, sessions.Errorf(sessions.CodeInvalidParams, "image %.200q is no regular file", p)
+			return nil, sessions.Errorf(sessions.CodeInvalidParams, "image %.200q is no regular file", p).Do("name a file of the workspace")
 		}
 		out = append(out, real)
 	}

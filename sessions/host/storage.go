@@ -46,7 +46,7 @@ type storage struct {
 func newStorage(j *journal.Journal, p place.Places, log zerolog.Logger, back func()) (*storage, error) {
 	file, err := os.Lstat(j.Path())
 	if err != nil {
-		return nil, sessions.Errorf(sessions.CodeStorageFailed, "journal: %w", err)
+		return nil, storageError("the journal cannot be looked at", err)
 	}
 	return &storage{j: j, places: p, log: log, back: back, file: file, asks: make(chan chan error), hurt: make(chan struct{}, 1), again: make(chan struct{})}, nil
 }

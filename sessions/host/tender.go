@@ -31,11 +31,18 @@ const (
 )
 
 var (
-	errMute    = sessions.Errorf(sessions.CodeInternal, "the session's bridge lives but does not answer")
-	errOverdue = sessions.Errorf(sessions.CodeTimeout, "the agent did not end within %s and was killed", closeLimit)
-	errUnsent  = sessions.Errorf(sessions.CodeIncomplete, "the host ended before the agent was started; nothing was sent").
+	errMute = sessions.Errorf(sessions.CodeInternal, "the session's bridge lives but does not answer").
+		Do("resume the session; nothing is sent again by itself")
+	errOverdue = sessions.Errorf(sessions.CodeTimeout, "the agent did not end within %s and was killed", closeLimit).
+			Do("resume the session; nothing is sent again by itself")
+	errUnsent = sessions.Errorf(sessions.CodeIncomplete, "the host ended before the agent was started; nothing was sent").
 			Do("resume the session")
 )
+
+func noSocket(err error) *sessions.Error {
+	return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err).
+		Do("look at the runtime folder, its disk and its permissions, then create or resume again")
+}
 
 // tender is the one goroutine that speaks to a session's bridge, from its launch or adoption to the proof of its end.
 type tender struct {
@@ -157,7 +164,7 @@ func (t *tender) run() {
 // session any more.
 func (t *tender) awaitLaunch() error {
 	if err := t.clearSocket(t.h.o.Places.BridgeSocket(t.generation)); err != nil {
-		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
+		return noSocket(err)
 	}
 	timer := time.NewTimer(launchPatience)
 	defer timer.Stop()
@@ -249,22 +256,22 @@ func (t *tender) start() error {
 	socket := h.o.Places.BridgeSocket(t.generation)
 	ln, err := local.Listen(socket)
 	if err != nil {
-		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
+		return noSocket(err)
 	}
 	defer ln.Close()
 	lf, err := ln.File()
 	if err != nil {
-		return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err)
+		return noSocket(err)
 	}
 	defer lf.Close()
 	spill, err := os.OpenFile(h.o.Places.Spill(t.generation), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return sessions.Errorf(sessions.CodeStorageFailed, "no spill file for the session: %w", err)
+		return storageError("no spill file for the session", err)
 	}
 	defer spill.Close()
 	log, err := os.OpenFile(h.o.Places.BridgeLog(t.generation), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return sessions.Errorf(sessions.CodeStorageFailed, "no log for the session: %w", err)
+		return storageError("no log for the session", err)
 	}
 	defer log.Close()
 	failpoint.Hit("host.launch.before")

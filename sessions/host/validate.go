@@ -77,7 +77,7 @@ func checkSettings(s *sessions.Settings) error {
 	}
 	for name, value := range s.Env {
 		if strings.ContainsRune(value, 0) {
-			return sessions.Errorf(sessions.CodeInvalidParams, "the value of env %s holds a NUL byte", name)
+			return sessions.Errorf(sessions.CodeInvalidParams, "the value of env %s holds a NUL byte", name).Do("use values without NUL")
 		}
 	}
 	for _, root := range s.WritableRoots {
@@ -94,7 +94,7 @@ func checkDir(name, path string) error {
 	case path == "":
 		return sessions.Errorf(sessions.CodeInvalidParams, "%s is missing", name).Do("give the absolute path of an existing directory")
 	case strings.ContainsRune(path, 0):
-		return sessions.Errorf(sessions.CodeInvalidParams, "%s holds a NUL byte", name)
+		return sessions.Errorf(sessions.CodeInvalidParams, "%s holds a NUL byte", name).Do("give the absolute path of an existing directory")
 	case !filepath.IsAbs(path):
 		return sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q is relative", name, path).Do("give an absolute path")
 	}
@@ -103,7 +103,8 @@ func checkDir(name, path string) error {
 	case os.IsNotExist(err):
 		return sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q does not exist", name, path).Do("create it, or name another directory")
 	case err != nil:
-		return sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q cannot be looked at: %w", name, path, err)
+		return sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q cannot be looked at: %w", name, path, err).
+			Do("see that you may look into it, or name another directory")
 	case !fi.IsDir():
 		return sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q is no directory", name, path).Do("name a directory")
 	}
@@ -117,7 +118,8 @@ func (h *Host) checkCwd(path string) error {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return sessions.Errorf(sessions.CodeInvalidParams, "cwd %.200q cannot be resolved: %w", path, err)
+		return sessions.Errorf(sessions.CodeInvalidParams, "cwd %.200q cannot be resolved: %w", path, err).
+			Do("see that you may look into it, or name another directory")
 	}
 	for _, own := range h.masks() {
 		if o, err := filepath.EvalSymlinks(own); err == nil && (real == o || strings.HasPrefix(real, o+string(filepath.Separator))) {

@@ -62,7 +62,7 @@ func (h *Host) waitFor(ctx context.Context, who sessions.Caller, ids []string, e
 	late := false
 	for {
 		var found []sessions.Waited
-		err := h.j.View(ctx, func(tx *journal.Tx) (err error) {
+		err := h.look(ctx, func(tx *journal.Tx) (err error) {
 			found, err = look(tx)
 			return err
 		})
@@ -80,7 +80,7 @@ func (h *Host) waitFor(ctx context.Context, who sessions.Caller, ids []string, e
 		case <-timer.C:
 			late = true
 		case <-ctx.Done():
-			return sessions.WaitResult{}, ctx.Err()
+			return sessions.WaitResult{}, left(ctx, context.Cause(ctx))
 		case <-h.life.Done():
 			return sessions.WaitResult{}, errHostEnds
 		}
@@ -90,7 +90,7 @@ func (h *Host) waitFor(ctx context.Context, who sessions.Caller, ids []string, e
 // timedOut shows the sessions as they are.
 func (h *Host) timedOut(ctx context.Context, who sessions.Caller, ids []string) (sessions.WaitResult, error) {
 	res := sessions.WaitResult{Sessions: []sessions.Waited{}, TimedOut: true, Next: "Nothing settled and nobody asks: call session_wait again with the same arguments."}
-	err := h.j.View(ctx, func(tx *journal.Tx) error {
+	err := h.look(ctx, func(tx *journal.Tx) error {
 		for _, id := range ids {
 			s, err := tx.GetSession(who.Principal, id)
 			if err != nil {

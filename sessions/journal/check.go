@@ -102,7 +102,8 @@ func rules() []rule {
 			sql: "SELECT session, max(id), '' FROM commands WHERE +steer = '' AND +state IN ('submitted', 'accepted') GROUP BY session HAVING count(*) > 1"},
 		{what: "command", detail: "runs, but its session is",
 			sql: `SELECT c.session, c.id, s.state FROM commands c JOIN sessions s ON s.id = c.session
-				WHERE c.state IN ('submitted', 'accepted') AND s.state IN ('reserved', 'closed', 'failed', 'deleted')`},
+				WHERE c.state IN ('submitted', 'accepted') AND (s.state IN ('reserved', 'closed', 'deleted')
+				OR s.state = 'failed' AND NOT EXISTS (SELECT 1 FROM generations g WHERE g.session = s.id AND g.ended = 0))`}, // else its end is on its way
 		{what: "command", detail: "has a time of settlement that does not go with its state",
 			sql: "SELECT session, id, state FROM commands WHERE (settled > 0) <> (state NOT IN ('queued', 'submitted', 'accepted'))"},
 

@@ -82,7 +82,7 @@ func (tx *Tx) MarkInput(generation string, n int64, state InputState, detail str
 		return err
 	}
 	if !found {
-		return sessions.Errorf(sessions.CodeNotFound, "generation %s has no input %d", generation, n)
+		return sessions.Errorf(sessions.CodeNotFound, "generation %s has no input %d", generation, n).Do("look at the journal with `baton journal check`")
 	}
 	was, next := slices.Index(inputOrder, in.State), slices.Index(inputOrder, state)
 	switch {

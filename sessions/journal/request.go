@@ -47,7 +47,8 @@ func (tx *Tx) InsertRequest(q *Request) error {
 	if _, taken, err := tx.FindHandle(q.Generation, q.Handle); err != nil {
 		return err
 	} else if taken {
-		return sessions.Errorf(sessions.CodeKeyConflict, "handle %q was used before in generation %s", q.Handle, q.Generation)
+		return sessions.Errorf(sessions.CodeKeyConflict, "handle %q was used before in generation %s", q.Handle, q.Generation).
+			Do("the agent asked twice under one id; answer the first request")
 	}
 	j, err := encodeAll(q.body(), q.Answer)
 	if err != nil {
@@ -140,7 +141,11 @@ func tooLate(q *Request) error {
 		return sessions.Errorf(sessions.CodeOutcomeUnknown, "request %s was answered, but the agent was lost before it was proven to know", q.RequestID).
 			Do("resume the session; the agent asks again if it still needs to know")
 	}
-	return sessions.Errorf(sessions.CodeStaleGeneration, "request %s belongs to generation %s, which ended", q.RequestID, q.Generation).
+	why := ""
+	if q.Answer != nil {
+		why = "; the answer of " + q.AnsweredBy + " was never given to the agent"
+	}
+	return sessions.Errorf(sessions.CodeStaleGeneration, "request %s belongs to generation %s, which ended%s", q.RequestID, q.Generation, why).
 		Do("resume the session; the agent asks again if it still needs to know")
 }
 

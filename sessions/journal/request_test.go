@@ -55,6 +55,7 @@ func TestI07_RequestsTakeOneAnswer(t *testing.T) {
 		{[]sessions.RequestEvent{sessions.RequestAnswer, sessions.RequestWithdraw}, sessions.CodeWithdrawn, 0},
 		{[]sessions.RequestEvent{sessions.RequestLose}, sessions.CodeStaleGeneration, 0},
 		{[]sessions.RequestEvent{sessions.RequestAnswer, sessions.RequestLose}, sessions.CodeOutcomeUnknown, 0},
+		{[]sessions.RequestEvent{sessions.RequestAnswer, sessions.RequestNotDelivered}, sessions.CodeStaleGeneration, 0},
 	} {
 		id := ask(fmt.Sprint(c.path))
 		for _, e := range c.path {

@@ -211,13 +211,15 @@ func (c *Client) read(ctx context.Context, verb string, answer *http.Response, i
 	}
 	if answer.StatusCode == http.StatusOK {
 		if err := own.Unmarshal(text, into); err != nil {
-			return sessions.Errorf(sessions.CodeInternal, "the host's answer to %s cannot be decoded: %w", verb, err)
+			return sessions.Errorf(sessions.CodeInternal, "the host's answer to %s cannot be decoded: %w", verb, err).
+				Do("use one version of baton for the host and its callers (baton host stop ends the host; sessions go on)")
 		}
 		return nil
 	}
 	var f failure
 	if err := json.Unmarshal(text, &f); err != nil || f.Error == nil {
-		return sessions.Errorf(sessions.CodeInternal, "what listens at %s answered %s with status %d and is no host", c.o.Socket, verb, answer.StatusCode)
+		return sessions.Errorf(sessions.CodeInternal, "what listens at %s answered %s with status %d and is no host", c.o.Socket, verb, answer.StatusCode).
+			Do("see what program holds that socket and end it, or name another folder with BATON_HOME")
 	}
 	if answer.StatusCode == http.StatusUpgradeRequired {
 		return &protocolError{f.Protocol, f.Error}
@@ -232,13 +234,14 @@ func final(verb string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &known):
-		return known
+		return known.Whole()
 	case errors.Is(err, ErrNoHost):
 		return sessions.Errorf(sessions.CodeNotRunning, "%s: %w", verb, err).Do("start one with baton host run; most commands do so by themselves")
 	case errors.As(err, new(*endedError)):
-		return sessions.Errorf(sessions.CodeTimeout, "%s: the call was ended before the host answered: %w", verb, err)
+		return sessions.Errorf(sessions.CodeTimeout, "%s: the call was ended before the host answered: %w", verb, err).
+			Do("look at the session, or make the call again: under the same key nothing is done twice")
 	default:
-		return filesError(verb, err)
+		return filesError(verb, err).Whole()
 	}
 }
 

@@ -63,12 +63,13 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 	mux.HandleFunc("GET "+prefix+verbStatus, h.guarded(func(*http.Request) (any, error) { return h.status(), nil }))
 	mux.HandleFunc("POST "+prefix+verbStop, h.guarded(func(r *http.Request) (any, error) {
 		if o.Stop == nil {
-			return nil, sessions.Errorf(sessions.CodeUnsupported, "this host cannot be stopped by a call")
+			return nil, sessions.Errorf(sessions.CodeUnsupported, "this host cannot be stopped by a call").Do("end its process; sessions go on")
 		}
 		return o.Stop(r.Context())
 	}))
 	mux.HandleFunc("/", h.guarded(func(r *http.Request) (any, error) {
-		return nil, sessions.Errorf(sessions.CodeUnsupported, "no call %s %s", r.Method, r.URL.Path)
+		return nil, sessions.Errorf(sessions.CodeUnsupported, "no call %s %s", r.Method, r.URL.Path).
+			Do("use one version of baton for the host and its callers")
 	}))
 	return mux
 }
@@ -110,7 +111,8 @@ func (h *handler) guarded(do func(r *http.Request) (any, error)) http.HandlerFun
 			defer func() {
 				if p := recover(); p != nil {
 					h.log.Error().Str("path", r.URL.Path).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a call panicked")
-					err = sessions.Errorf(sessions.CodeInternal, "the host panicked in %s: %v", r.URL.Path, p)
+					err = sessions.Errorf(sessions.CodeInternal, "the host panicked in %s: %v", r.URL.Path, p).
+						Do("look at the session for what was done, and report the panic with the host's log")
 				}
 			}()
 			if err := h.admit(r); err != nil {
@@ -127,7 +129,7 @@ func (h *handler) guarded(do func(r *http.Request) (any, error)) http.HandlerFun
 		}
 		code := http.StatusOK
 		if err != nil {
-			e := sessions.AsError(err)
+			e := sessions.AsError(err).Whole()
 			code = statusOf(err, e.Code)
 			if body, err = encode(failure{e, Protocol}); err != nil { // details that no JSON can hold
 				body, _ = encode(failure{&sessions.Error{Code: e.Code, Message: e.Message, Action: e.Action}, Protocol})
@@ -176,15 +178,16 @@ func decode(r *http.Request, into any) error {
 		return sessions.Errorf(sessions.CodeLimitExceeded, "the call has more than %d bytes", MaxBody).Do("send less at once")
 	}
 	if err != nil {
-		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call broke off: %w", err)
+		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call broke off: %w", err).Do("make the call again")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call cannot be decoded: %w", err)
+		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call cannot be decoded: %w", err).
+			Do("use one version of baton for the host and its callers")
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call holds more than one value")
+		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call holds more than one value").Do("send one call in a request")
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func TestErrorsStayWhole(t *testing.T) {
 	}{
 		{"of the table", whole, &sessions.Error{Code: whole.Code, Message: whole.Message, Action: whole.Action, Details: whole.Details}},
 		{"wrapped", errors.Join(whole), &sessions.Error{Code: whole.Code, Message: whole.Message, Action: whole.Action, Details: whole.Details}},
-		{"outside of the table", errors.New("no luck"), &sessions.Error{Code: sessions.CodeInternal, Message: "no luck"}},
+		{"outside of the table", errors.New("no luck"), &sessions.Error{Code: sessions.CodeInternal, Message: "no luck", Action: sessions.CodeInternal.Remedy()}},
 		{"with what no JSON holds", whole.With("f", func() {}), &sessions.Error{Code: whole.Code, Message: whole.Message, Action: whole.Action}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -141,7 +141,8 @@ func (c *Client) ExportSession(ctx context.Context, who sessions.Caller, session
 	if text := answer.Trailer.Get(failureTrailer); text != "" {
 		var f failure
 		if err := json.Unmarshal([]byte(text), &f); err != nil || f.Error == nil {
-			return sessions.Errorf(sessions.CodeInternal, "the host ended the export with %.200q", text)
+			return sessions.Errorf(sessions.CodeInternal, "the host ended the export with %.200q", text).
+				Do("use one version of baton for the host and its callers")
 		}
 		return f.Error
 	}

@@ -62,7 +62,7 @@ func filesError(what string, err error) *sessions.Error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, syscall.ENAMETOOLONG):
-		return sessions.Errorf(sessions.CodeLimitExceeded, "%s: %w", what, err)
+		return sessions.Errorf(sessions.CodeLimitExceeded, "%s: %w", what, err).Do("name a shorter folder with BATON_HOME")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return sessions.Errorf(sessions.CodeStorageFull, "%s: %w", what, err).Do("free space on that disk, then try again")
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EIO),
