@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/batonmcp/baton/sandbox"
+)
+
+// folder is one that an agent keeps its own things in: writable, because an agent without state does not start.
+type folder struct {
+	path     string   // below the home folder
+	variable string   // names another place for it
+	below    string   // of what the variable names
+	keep     []string // in it, what decides what a later run does, outside of any session too: read-only where it is there
+	secret   []string // in it, what the agent logs in with: hidden from the sessions of other agents
+	file     bool     // a file
+}
+
+// agents are the folders by runner. The versions are those that they were looked at in; what runs later but is state to
+// the agent, so that it must stay writable, is named beside it.
+var agents = map[string][]folder{
+	// Codex 0.171.0. auth.json is refreshed, and so writable.
+	"codex": {{path: ".codex", variable: "CODEX_HOME", secret: []string{"auth.json"},
+		keep: []string{"config.toml", "managed_config.toml", "requirements.toml", "hooks.json", "hooks", "rules", "prompts", "agents", "plugins", "AGENTS.md", "AGENTS.override.md"}}},
+	// opencode 1.18.33. Its configuration, in ~/.config/opencode, is outside of these and so read-only.
+	"opencode": {
+		{path: ".local/share/opencode", variable: "XDG_DATA_HOME", below: "opencode", secret: []string{"auth.json", "mcp-auth.json"}},
+		{path: ".local/state/opencode", variable: "XDG_STATE_HOME", below: "opencode"},
+		{path: ".cache/opencode", variable: "XDG_CACHE_HOME", below: "opencode"}},
+	// Gemini CLI 0.61.0. oauth_creds.json is refreshed, and so writable.
+	"gemini": {{path: ".gemini", variable: "GEMINI_CLI_HOME", below: ".gemini", secret: []string{"oauth_creds.json", "mcp-oauth-tokens.json", ".env"},
+		keep: []string{"settings.json", "trustedFolders.json", "GEMINI.md", "commands", "extensions", "policies", "skills", "agents", "hooks", ".env"}}},
+	// Qwen Code 0.24.4, a relative of Gemini CLI.
+	"qwen": {{path: ".qwen", secret: []string{"oauth_creds.json", "mcp-oauth-tokens.json", ".env"},
+		keep: []string{"settings.json", "trustedFolders.json", "QWEN.md", "commands", "extensions", "policies", "skills", "agents", "hooks", ".env"}}},
+	// claude-agent-acp 0.101.0. .claude.json is state, and has the user's MCP servers too: one can be planted there.
+	"claude": {
+		{path: ".claude", variable: "CLAUDE_CONFIG_DIR", secret: []string{".credentials.json"},
+			keep: []string{"settings.json", "settings.local.json", "CLAUDE.md", "commands", "agents", "skills", "plugins", "hooks", "rules", "output-styles", "keybindings.json"}},
+		{path: ".claude.json", variable: "CLAUDE_CONFIG_DIR", below: ".claude.json", file: true}},
+	// Cursor, by its documentation. cli-config.json is state, and has what is allowed without asking: that can be planted.
+	"cursor": {
+		{path: ".cursor", variable: "CURSOR_CONFIG_DIR", keep: []string{"mcp.json", "hooks.json", "hooks", "rules", "commands", "skills", "agents", "permissions.json", "sandbox.json", "extensions"}},
+		{path: ".cursor", variable: "CURSOR_DATA_DIR", keep: []string{"mcp.json", "hooks.json"}},
+		{path: ".config/cursor", secret: []string{"auth.json"}}},
+}
+
+// relatives are runners that keep their things where another one does.
+var relatives = map[string]string{"codex-acp": "codex"}
+
+// folders are those of a runner. An agent that nobody looked at has those that the conventions give it: a folder of its
+// name for data, state and cache. Its configuration is then read-only.
+func folders(runner string) (own []folder, known bool) {
+	if other := relatives[runner]; other != "" {
+		runner = other
+	}
+	if own, known = agents[runner]; known {
+		return own, true
+	}
+	return []folder{{path: ".local/share/" + runner, variable: "XDG_DATA_HOME", below: runner}, {path: ".local/state/" + runner, variable: "XDG_STATE_HOME", below: runner},
+		{path: ".cache/" + runner, variable: "XDG_CACHE_HOME", below: runner}, {path: "." + runner}}, false
+}
+
+// state makes the agent's own folders writable, with what is to be kept in them.
+func (c *compiler) state() {
+	own, known := folders(c.Runner)
+	for _, f := range own {
+		path := c.path(f)
+		if path == "" {
+			continue
+		}
+		if known && !f.file {
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				c.hole("%s, which the agent writes its state to, is not there: %v", path, err)
+				continue
+			}
+		}
+		real := c.real(path)
+		switch fi, err := os.Stat(path); {
+		case err != nil || real == "": // an agent may do without
+			continue
+		case fi.IsDir() == f.file:
+			c.hole("%s, which the agent writes its state to, is not what it should be", path)
+			continue
+		case c.home != "" && within(c.home, real), slices.ContainsFunc(system, func(s string) bool { return within(s, real) || within(real, s) }):
+			c.hole("%s, which the agent writes its state to, leads to %s and stays read-only", path, real)
+			continue
+		}
+		if c.rules[real] != sandbox.ReadOnly {
+			c.rules[real] = sandbox.Writable
+		}
+		for _, name := range f.keep {
+			c.keep(real, filepath.Join(real, name))
+		}
+	}
+}
+
+// path is where the folder is for this session, "" when nobody knows.
+func (c *compiler) path(f folder) string {
+	if f.variable != "" {
+		if dir := c.getenv(f.variable); filepath.IsAbs(dir) {
+			return filepath.Join(dir, f.below)
+		}
+	}
+	if c.home == "" {
+		return ""
+	}
+	return filepath.Join(c.home, f.path)
+}
+
+// othersSecrets are what the other agents log in with, below the home folder.
+func (c *compiler) othersSecrets() []string {
+	mine := c.Runner
+	if other := relatives[mine]; other != "" {
+		mine = other
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		if name == mine {
+			continue
+		}
+		for _, f := range agents[name] {
+			for _, s := range f.secret {
+				out = append(out, filepath.Join(f.path, s))
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(p string) bool { return strings.HasSuffix(p, "/.env") })
+}

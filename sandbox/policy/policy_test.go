@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
+)
+
+func TestRefused(t *testing.T) {
+	u := newUser(t)
+	work := filepath.Dir(u.put("work/file", "x"))
+	u.put(".ssh/project/file", "x")
+	own := filepath.Dir(u.put("state/file", "x"))
+	if err := os.Symlink("/", u.path("root")); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		cwd   string
+		roots []string
+		want  string
+	}{
+		"fine":             {work, nil, ""},
+		"missing":          {u.path("none"), nil, "cwd"},
+		"in a secret":      {u.path(".ssh/project"), nil, "hidden"},
+		"root in a secret": {work, []string{u.path(".ssh")}, "hidden"},
+		"Baton's own":      {own, nil, "Baton's own"},
+		"root in its own":  {work, []string{own}, "Baton's own"},
+		"everything":       {"/", nil, "system"},
+		"by a link":        {work, []string{u.path("root")}, "system"},
+		"the system":       {work, []string{"/etc"}, "system"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := u.ask("opencode", sessions.SandboxWorkspaceWrite, tt.cwd)
+			a.Roots, a.Own = tt.roots, []string{own, u.path("not made yet")}
+			_, err := Compile(a)
+			if tt.want == "" != (err == nil) {
+				t.Fatal(err)
+			}
+			if err != nil && (sessions.CodeOf(err) != sessions.CodeInvalidParams || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestHardLinksAreSaid(t *testing.T) {
+	u := newUser(t)
+	work := filepath.Dir(u.put("work/a", "x"))
+	if err := os.Link(u.path("work/a"), u.path("work/b")); err != nil {
+		t.Fatal(err)
+	}
+	compile := func() string {
+		p, err := Compile(u.ask("opencode", sessions.SandboxWorkspaceWrite, work))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(p.Holes, "\n")
+	}
+	if holes := compile(); holes != "" {
+		t.Errorf("both names are in the workspace: %s", holes)
+	}
+	if err := os.Link(u.path("work/a"), u.path("outside")); err != nil {
+		t.Fatal(err)
+	}
+	if holes := compile(); !strings.Contains(holes, "1 files") || !strings.Contains(holes, "work/a") {
+		t.Errorf("holes: %q", holes)
+	}
+}
+
+// A folder of the agent's own that leads to the user's whole home must not open it.
+func TestStateThatLeadsElsewhere(t *testing.T) {
+	for _, to := range []string{"..", ".", "/etc"} {
+		u := newUser(t)
+		work := filepath.Dir(u.put("work/file", "x"))
+		if err := os.Symlink(to, u.path(".codex")); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Compile(u.ask("codex-acp", sessions.SandboxWorkspaceWrite, work))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range p.Filesystem.Rules {
+			if r.Access == sandbox.Writable && r.Path != work {
+				t.Errorf("%s: %s is writable", to, r.Path)
+			}
+		}
+		if len(p.Holes) == 0 {
+			t.Errorf("%s: nothing is said", to)
+		}
+	}
+}
+
+// The user's own home as the workspace keeps its secrets and start files.
+func TestHomeAsWorkspace(t *testing.T) {
+	u := newUser(t)
+	u.put(".ssh/id", "x")
+	u.put(".bashrc", "x")
+	u.put(".config/git/config", "x")
+	p, err := Compile(u.ask("mine", sessions.SandboxWorkspaceWrite, u.home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]sandbox.Access{}
+	for _, r := range p.Filesystem.Rules {
+		got[strings.TrimPrefix(r.Path, u.home)] = r.Access
+	}
+	for path, want := range map[string]sandbox.Access{"": sandbox.Writable, "/.ssh": sandbox.Hidden, "/.bashrc": sandbox.ReadOnly, "/.config/git": sandbox.ReadOnly, "/.config": sandbox.Writable} {
+		if got[path] != want {
+			t.Errorf("%q is %q, want %q", path, got[path], want)
+		}
+	}
+}
