@@ -1,0 +1,188 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// Steering, queues, cancels and deadlines.
+var codexControls = []codexScenario{
+	{"a running turn is steered, and both commands end with it", func(x *codexRun) {
+		s := x.create(nil)
+		x.begin(s.SessionID, "c", "[say 2000 8 5]")
+		x.f.streaming(s.SessionID, "c")
+		x.send(s.SessionID, "d", "[text steered]", sessions.CommandCompleted, args{"when_busy": "steer"})
+		x.settled(s.SessionID, "c", sessions.CommandCompleted)
+		evs := x.f.events(s.SessionID)
+		x.want(count(evs, sessions.EventTurnCompleted, "c") == 1 && count(evs, sessions.EventTurnCompleted, "d") == 0, "not one turn:\n%s", kinds(evs))
+		cut := false
+		for _, e := range evs {
+			cut = cut || e.Abandoned
+		}
+		x.want(cut, "the text that was cut off is not marked")
+		x.want(x.prompts("steered") == 1, "%d requests of the steer", x.prompts("steered"))
+	}},
+	{"a steer of an idle session is an ordinary prompt", func(x *codexRun) {
+		s := x.create(nil)
+		x.send(s.SessionID, "c", "[text alone]", sessions.CommandCompleted, args{"when_busy": "steer"})
+		x.want(count(x.f.events(s.SessionID), sessions.EventTurnCompleted, "c") == 1, "no turn of its own")
+	}},
+	{"a second prompt is refused while one runs, and sent once after it", func(x *codexRun) {
+		s := x.create(nil)
+		x.begin(s.SessionID, "c", "[say 2000 8 10]")
+		x.f.streaming(s.SessionID, "c")
+		refused(x.f, sessions.CodeBusy, "session_send", args{"session_id": s.SessionID, "text": "[text early]", "command_id": "d"})
+		x.want(x.prompts("early") == 0, "it was sent")
+		x.cancel(s.SessionID, "c")
+		x.send(s.SessionID, "d", "[text early]", sessions.CommandCompleted)
+		x.want(x.prompts("early") == 1, "it was sent %d times", x.prompts("early"))
+	}},
+	{"queued prompts run in order", func(x *codexRun) {
+		s := x.create(nil)
+		x.begin(s.SessionID, "c", "[say 60 8 5]")
+		for _, c := range []string{"d", "e"} {
+			q := x.begin(s.SessionID, c, "[text "+c+"]", args{"when_busy": "queue"})
+			x.want(q.State == sessions.CommandQueued, "%s is %s", c, q.State)
+		}
+		x.settled(s.SessionID, "e", sessions.CommandCompleted)
+		var order []string
+		for _, r := range x.mock.Requests() {
+			order = append(order, r.Text)
+		}
+		x.want(strings.Join(order, "|") == "[say 60 8 5]|[text d]|[text e]", "order %q", order)
+	}},
+	{"a queued prompt that is cancelled is never sent", func(x *codexRun) {
+		s := x.create(nil)
+		x.begin(s.SessionID, "c", "[say 60 8 5]")
+		x.begin(s.SessionID, "d", "[text unwanted]", args{"when_busy": "queue"})
+		c := x.cancel(s.SessionID, "d")
+		x.want(c.State == sessions.CommandCancelled, "cancelled: %+v", c)
+		x.settled(s.SessionID, "c", sessions.CommandCompleted)
+		x.send(s.SessionID, "e", "[text after]", sessions.CommandCompleted)
+		x.want(x.prompts("unwanted") == 0, "it was sent")
+	}},
+	{"a cancel of a command that does not exist yet forbids it", func(x *codexRun) {
+		s := x.create(nil)
+		id := uuid.NewString()
+		c := call[sessions.CancelResult](x.f, "session_cancel", args{"session_id": s.SessionID, "command_id": id})
+		x.want(c.Fenced, "cancel: %+v", c)
+		refused(x.f, sessions.CodeFenced, "session_send", args{"session_id": s.SessionID, "text": "[text forbidden]", "command_id": id})
+		x.want(len(x.mock.Requests()) == 0, "it was sent")
+	}},
+	{"a turn is interrupted while it says something", func(x *codexRun) {
+		s := x.create(nil)
+		x.begin(s.SessionID, "c", "[say 2000 8 10]")
+		x.f.streaming(s.SessionID, "c")
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandInterrupted && c.Outcome == "cancelled", "cancelled: %+v", c)
+		x.send(s.SessionID, "d", "[text again]", sessions.CommandCompleted)
+		x.want(x.prompts("say 2000") == 1, "it was sent %d times", x.prompts("say 2000"))
+	}},
+	{"a turn is interrupted before the provider answers at all", func(x *codexRun) {
+		s := x.create(nil)
+		x.begin(s.SessionID, "c", "[hang]")
+		if _, err := x.mock.Await(x.t.Context(), 1); err != nil {
+			x.t.Fatal(err)
+		}
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandInterrupted, "cancelled: %+v", c)
+		x.send(s.SessionID, "d", "[text again]", sessions.CommandCompleted)
+	}},
+	{"a turn is interrupted in a command, which goes with its children", func(x *codexRun) {
+		s := x.create(args{"approval_policy": "never"})
+		x.begin(s.SessionID, "c", "[shell setsid sleep 611 & sleep 612 & touch begun; wait; touch survived]")
+		await(x.t, "the command", func() bool { return exists(x.here("begun")) && len(x.find("sleep 61")) >= 2 })
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandInterrupted, "cancelled: %+v", c)
+		x.want(len(x.find("sleep 61")) == 0, "left: %v", x.find("sleep 61"))
+		x.missing("survived")
+		x.send(s.SessionID, "d", "[text again]", sessions.CommandCompleted)
+	}},
+	{"a turn with full access is interrupted in a command, which goes with its children", func(x *codexRun) {
+		s := x.create(args{"approval_policy": "never", "sandbox": sessions.SandboxFullAccess})
+		x.begin(s.SessionID, "c", "[shell trap '' TERM; setsid sleep 621 & sleep 622 & touch begun; wait; sleep 623; touch survived]")
+		await(x.t, "the command", func() bool { return exists(x.here("begun")) && len(x.find("sleep 62")) >= 2 })
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandInterrupted, "cancelled: %+v", c)
+		x.want(len(x.find("sleep 62")) == 0, "left: %v", x.find("sleep 62"))
+		x.missing("survived")
+	}},
+	{"a turn is interrupted while it asks, and the request is withdrawn", func(x *codexRun) {
+		s := x.create(args{"approval_policy": "untrusted"})
+		r := x.ask(s.SessionID, "c", "[shell touch never]")
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandInterrupted, "cancelled: %+v", c)
+		refused(x.f, sessions.CodeWithdrawn, "session_respond", args{"session_id": s.SessionID, "request_id": r.RequestID, "decision": "approve"})
+		x.missing("never")
+		x.want(len(x.one(s.SessionID).Requests) == 0, "requests %+v", x.one(s.SessionID).Requests)
+		x.send(s.SessionID, "d", "[text again]", sessions.CommandCompleted)
+		x.missing("never")
+	}},
+	{"a cancel of a turn that has ended says how it ended and touches nothing", func(x *codexRun) {
+		s := x.create(nil)
+		x.send(s.SessionID, "c", "[text one]", sessions.CommandCompleted)
+		x.begin(s.SessionID, "d", "[say 60 8 5]")
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandCompleted, "cancelled: %+v", c)
+		x.settled(s.SessionID, "d", sessions.CommandCompleted)
+	}},
+	{"an interrupted turn takes its sub-agents with it", func(x *codexRun) {
+		s := x.create(args{"approval_policy": "never"})
+		x.begin(s.SessionID, "c", "[spawn [shell touch begun; sleep 631; touch survived]] [say 3000 8 10]")
+		await(x.t, "the sub-agent's command", func() bool { return exists(x.here("begun")) && len(x.find("sleep 631")) > 0 })
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandInterrupted, "cancelled: %+v", c)
+		x.want(len(x.find("sleep 631")) == 0, "left: %v", x.find("sleep 631"))
+		x.missing("survived")
+	}},
+	{"a deadline ends a turn that would not end", func(x *codexRun) {
+		s := x.create(nil)
+		sent := x.send(s.SessionID, "c", "[slow]", sessions.CommandInterrupted, args{"deadline_seconds": 2})
+		x.want(sent.Command.Outcome == "deadline" && strings.Contains(sent.Command.Reason, "deadline"), "%+v", sent.Command)
+		x.send(s.SessionID, "d", "[text again]", sessions.CommandCompleted)
+	}},
+	{"the same command id is never sent twice", func(x *codexRun) {
+		s := x.create(nil)
+		for range 3 {
+			sent := x.send(s.SessionID, "c", "[text only once]", sessions.CommandCompleted)
+			x.want(sent.Text == "only once", "text %q", sent.Text)
+		}
+		x.want(x.prompts("only once") == 1, "it was sent %d times", x.prompts("only once"))
+		refused(x.f, sessions.CodeKeyConflict, "session_send", args{"session_id": s.SessionID, "text": "[text other]", "command_id": "c"})
+		x.want(x.prompts("other") == 0, "the other was sent")
+	}},
+	{"what is said to the agent stands in no command line", func(x *codexRun) {
+		const prompt, secret = "prompt-words-4711", "sesame-4712"
+		s := x.create(args{"env": args{"MY_TOKEN": secret}, "approval_policy": "never"})
+		x.begin(s.SessionID, "c", "[shell touch begun; sleep 641] "+prompt)
+		await(x.t, "the command", func() bool { return exists(x.here("begun")) })
+		for _, p := range x.processes() {
+			x.want(!strings.Contains(p.Args, prompt) && !strings.Contains(p.Args, secret), "a command line has it: %s", p.Args)
+		}
+		x.cancel(s.SessionID, "c")
+		x.want(len(x.holding(x.path("baton"), secret)) == 0, "the secret is in %v", x.holding(x.path("baton"), secret))
+	}},
+}
+
+// holding is the files below a directory that hold a text.
+func (x *codexRun) holding(dir, text string) (found []string) {
+	x.t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // what went meanwhile holds nothing
+		}
+		if raw, err := os.ReadFile(path); err == nil && strings.Contains(string(raw), text) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil {
+		x.t.Error(err)
+	}
+	return found
+}
