@@ -59,6 +59,7 @@ type OpenParams struct {
 	// BridgeSandbox is the sandbox that the bridge itself enforces around the agent, "" when it enforces none. An
 	// adapter whose agent cannot report a sandbox takes it as the evidence.
 	BridgeSandbox string
+	Files         *FilePolicy // what it enforces, nil for nothing
 	WritableRoots []string
 	MCPServers    []MCPServer
 	Options       map[string]any

@@ -42,7 +42,19 @@ type Evidence struct {
 	Cwd            string          `json:"cwd,omitempty"`
 	AgentName      string          `json:"agent_name,omitempty"`
 	AgentVersion   string          `json:"agent_version,omitempty"`
-	Raw            json.RawMessage `json:"raw,omitempty"` // the agent's own report, where it carries more
+	Files          *FilePolicy     `json:"files,omitempty"` // what the bridge enforces, whoever enforces Sandbox
+	Raw            json.RawMessage `json:"raw,omitempty"`   // the agent's own report, where it carries more
+}
+
+// FilePolicy is what the bridge enforces around an agent on the machine's files. Nothing may be changed but what it
+// names, unless it only hides.
+type FilePolicy struct {
+	Name     string   `json:"name"` // a sandbox; or hidden, which leaves the rest to the agent's own sandbox
+	Writable []string `json:"writable,omitempty"`
+	Private  []string `json:"private,omitempty"` // folders that the session has for itself
+	ReadOnly int      `json:"read_only"`         // paths in writable folders that may not be changed: hooks, configuration
+	Hidden   int      `json:"hidden"`            // paths that may not even be read: credentials, sockets
+	Holes    []string `json:"holes,omitempty"`   // what was found and cannot be held, a sentence each
 }
 
 // Selections pairs what was asked with what was confirmed.

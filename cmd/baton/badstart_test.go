@@ -64,7 +64,6 @@ func TestBadStarts(t *testing.T) {
 		{"cwd in our own folder", sessions.CodeInvalidParams, args{"runner": "codexlike", "cwd": w.path("baton/state")}},
 		{"unknown runner", sessions.CodeRunnerMissing, args{"runner": "nobody", "cwd": w.work}},
 		{"runner that is not installed", sessions.CodeRunnerMissing, args{"runner": "cursor", "cwd": w.work, "sandbox": full}},
-		{"sandbox that nobody can enforce", sessions.CodeSandboxUnavailable, args{"runner": "mute-acp", "cwd": w.work}},
 		{"unknown sandbox", sessions.CodeInvalidParams, args{"runner": "codexlike", "cwd": w.work, "sandbox": "none"}},
 		{"unknown argument", sessions.CodeInvalidParams, args{"runner": "codexlike", "cwd": w.work, "colour": "red"}},
 		{"prompt over the limit", sessions.CodeLimitExceeded, args{"runner": "codexlike", "cwd": w.work, "prompt": strings.Repeat("x", sessions.MaxPromptBytes+1)}},

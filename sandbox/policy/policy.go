@@ -24,6 +24,9 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
+// Hidden is the name of a policy that only hides.
+const Hidden = "hidden"
+
 // Ask is what a session is to be held to.
 type Ask struct {
 	Sandbox    string   // one of the names of package sessions
@@ -149,6 +152,11 @@ func (c *compiler) private(roots []string) {
 // the agent's environment and command line name.
 func (c *compiler) bringBack(roots []string) {
 	wanted := slices.Clone(roots)
+	for _, root := range roots {
+		if common, err := worktree(filepath.Join(root, ".git")); err == nil {
+			wanted = append(wanted, common)
+		}
+	}
 	if c.Executable != "" {
 		wanted = append(wanted, c.program(c.Executable))
 	}
@@ -198,7 +206,7 @@ func (c *compiler) program(path string) string {
 // policy gives the rules. What lies below something hidden needs none.
 func (c *compiler) policy() Policy {
 	p := Policy{Env: c.Env, Holes: c.holes}
-	fs := &sandbox.Filesystem{ReadOnly: c.Around}
+	fs := &sandbox.Filesystem{Name: Hidden, ReadOnly: c.Around}
 	if c.Around {
 		fs.Name = c.Sandbox
 		p.Env = append(slices.DeleteFunc(slices.Clone(c.Env), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") }), "TMPDIR=/tmp")

@@ -253,7 +253,8 @@ func TestBroughtBack(t *testing.T) {
 		t.Skipf("NOT TESTED: temporary folders are in %s", base)
 	}
 	u := &user{t: t, home: filepath.Join(base, "home")}
-	u.env = []string{"PATH=/usr/bin:/bin:" + filepath.Join(base, "bin"), "HOME=" + u.home, "SSL_CERT_FILE=" + filepath.Join(base, "ca.pem"), "TMPDIR=" + base}
+	u.env = []string{"PATH=/usr/bin:/bin:" + filepath.Join(base, "bin"), "HOME=" + u.home, "SSL_CERT_FILE=" + filepath.Join(base, "ca.pem"), "TMPDIR=" + base,
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"}
 	work := filepath.Dir(u.put("../work/file", "x"))
 	u.put("../bin/tool", "#!/bin/sh\necho tool\n")
 	if err := os.Chmod(filepath.Join(base, "bin/tool"), 0o755); err != nil {
@@ -269,6 +270,16 @@ func TestBroughtBack(t *testing.T) {
 	a := u.ask("codex-acp", sessions.SandboxWorkspaceWrite, work)
 	a.Executable = filepath.Join(base, "agent/node_modules/a/run.js")
 	a.Argv = []string{a.Executable}
+	needGit(t)
+	u.put("../main/file", "x")
+	u.git(filepath.Join(base, "main"), "init", "-q")
+	u.git(filepath.Join(base, "main"), "commit", "-q", "--allow-empty", "-m", "one")
+	u.git(filepath.Join(base, "main"), "worktree", "add", "-q", "../linked")
+	linked := a
+	linked.Sandbox, linked.Cwd = sessions.SandboxReadOnly, filepath.Join(base, "linked")
+	ro := start(t, linked)
+	ro.can("git log --oneline")
+	ro.cannot("git commit -q --allow-empty -m two", "echo x > file")
 	s := start(t, a)
 	s.can("echo y > file", "tool", "cat $SSL_CERT_FILE", "cat "+a.Executable, "cat ~/file", "echo x > ~/.codex/new", "test $TMPDIR = /tmp", "echo x > /tmp/x")
 	s.cannot("cat "+base+"/lost", "cat "+base+"/agent/other", "cat ~/.ssh/id", "echo x > ~/file", "echo x > "+a.Executable, "echo x > ~/.codex/config.toml")

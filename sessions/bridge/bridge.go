@@ -80,6 +80,7 @@ type Bridge struct {
 	grace      time.Duration
 	turns      map[string]*turn
 	agent      *agentProcess
+	files      *sessions.FilePolicy // in force, nil for none
 	stop       sync.Once
 }
 

@@ -82,6 +82,10 @@ func (b *Bridge) open(s Spec) {
 			Do("name one of app-server and acp as the runner's protocol"))
 		return
 	}
+	if err := b.confirmFiles(&s.Open); err != nil {
+		b.fail(err)
+		return
+	}
 	p, err := b.start(s)
 	if err != nil {
 		b.fail(sessions.AsError(err))
@@ -106,6 +110,7 @@ func (b *Bridge) open(s Spec) {
 	b.mu.Lock()
 	p.opened = true
 	b.mu.Unlock()
+	opened.Evidence = b.withFiles(opened.Evidence)
 	b.put(OutOpened, opened)
 	failpoint.Hit("bridge.opened")
 }

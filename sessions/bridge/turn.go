@@ -126,6 +126,11 @@ func (b *Bridge) Emit(e sessions.Event) {
 		}
 		e.Settled = &s
 	}
+	if e.Selection != nil {
+		s := *e.Selection
+		s.Evidence = b.withFiles(s.Evidence)
+		e.Selection = &s
+	}
 	failpoint.Hit("bridge.event.before")
 	b.rec.Emit(e)
 	failpoint.Hit("bridge.event.after")

@@ -322,7 +322,11 @@ func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, 
 		HandshakeSeconds: whole(cfg.Host.HandshakeTimeout, 60*time.Second), OrphanSeconds: whole(cfg.Host.OrphanGrace, 15*time.Minute),
 		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: cwd, Selection: s.Selection(),
 			WritableRoots: s.WritableRoots, MCPServers: s.MCPServers, Options: options}}
-	return launch{spec: spec}, runner, nil
+	files, err := h.files(runner, &spec)
+	if err != nil {
+		return launch{}, runner, err
+	}
+	return launch{spec: spec, files: files}, runner, nil
 }
 
 // whole is a configured duration in seconds, at least one; what is not set, or has no end, is the default.

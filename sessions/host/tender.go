@@ -19,7 +19,8 @@ import (
 
 // launch is what a new generation needs and the journal must not hold: it is handed to the bridge and forgotten.
 type launch struct {
-	spec bridge.Spec
+	spec  bridge.Spec
+	files *sandbox.Filesystem // nil: no policy for files
 }
 
 const (
@@ -275,7 +276,8 @@ func (t *tender) start() error {
 	}
 	defer log.Close()
 	failpoint.Hit("host.launch.before")
-	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
+	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(),
+		Filesystem: t.files(), MaxProcesses: maxProcesses, Dir: "/"})
 	if err != nil {
 		return sessions.Errorf(sessions.CodeSandboxUnavailable, "the session's bridge could not be started: %w", err).
 			Do("run `baton doctor`, or force a weaker rung")

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// repository makes a repository in the world's folder work, and a linked worktree of it in linked.
+func (w *world) repository() (linked string) {
+	w.t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		w.t.Skip("NOT TESTED: there is no git")
+	}
+	for _, a := range [][]string{{"init", "-q"}, {"config", "user.name", "a"}, {"config", "user.email", "a@b"}, {"commit", "-q", "--allow-empty", "-m", "one"}, {"worktree", "add", "-q", "../linked"}} {
+		w.git(w.work, a...)
+	}
+	return w.path("linked")
+}
+
+func (w *world) git(dir string, args ...string) string {
+	w.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir, cmd.Env = dir, w.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("git %v: %v %s", args, err, out)
+	}
+	return string(out)
+}
+
+// needPolicy skips where no mount namespace can be had.
+func needPolicy(t *testing.T, s sessions.Session) {
+	t.Helper()
+	if s.Containment.Rung != "pid_namespace" {
+		t.Skipf("NOT TESTED: no filesystem policy on rung %s", s.Containment.Rung)
+	}
+}
+
+// attempt is a script that an agent runs in its workspace, and whether it may succeed.
+type attempt struct {
+	script string
+	may    bool
+}
+
+// outcomes lets a scripted ACP agent run scripts, one a turn, in a terminal of its client's, and in a process of its own.
+func (f *front) outcomes(session string, attempts []attempt) {
+	f.t.Helper()
+	for _, a := range attempts {
+		for _, how := range []string{"term", "run"} {
+			sent := f.send(session, "["+how+" ("+a.script+") && echo succe''eded || echo fai''led]")
+			shown := sent.Text
+			for _, e := range f.events(session) {
+				if e.Tool != nil && e.Command == sent.Command.CommandID {
+					shown += e.Tool.Output
+				}
+			}
+			succeeded := strings.Contains(shown, "succeeded")
+			if sent.Command.State != sessions.CommandCompleted || succeeded == strings.Contains(shown, "failed") || succeeded != a.may {
+				f.t.Errorf("%s %s: want %v, got %s %q", how, a.script, a.may, sent.Command.State, shown)
+			}
+		}
+	}
+}
+
+// TestPolicyHoldsAnACPAgent: an agent without a sandbox of its own is held by its session's mount namespace, in what it
+// does itself and in what it has its client do.
+func TestPolicyHoldsAnACPAgent(t *testing.T) {
+	w := newWorld(t, "BATON_RUNNER_CURSOR=baton:agent")
+	linked := w.repository()
+	w.json("home/.cursor/mcp.json", args{})
+	w.write("secret", "x")
+	if err := os.MkdirAll(w.path("home/.ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.write("home/.ssh/id", "secret")
+	f := w.open()
+	defer f.close()
+	outside, err := os.MkdirTemp("/var/tmp", "baton-policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(outside)
+	create := func(sandbox, cwd string) sessions.Session {
+		a := args{"runner": "cursor", "cwd": cwd, "wait_seconds": 30}
+		if sandbox != "" {
+			a["sandbox"] = sandbox
+		}
+		return call[sessions.CreateResult](f, "session_create", a).Session
+	}
+
+	s := create("", linked)
+	needPolicy(t, s)
+	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxWorkspaceWrite || e.SandboxBy != "bridge" || e.Files == nil || e.Files.Name != e.Sandbox ||
+		!slices.Contains(e.Files.Writable, linked) || e.Files.Hidden == 0 || e.Files.ReadOnly == 0 {
+		t.Errorf("evidence: %+v %+v", e, e.Files)
+	}
+	if s.Containment.Policy != sessions.SandboxWorkspaceWrite || s.Containment.By != "bridge" {
+		t.Errorf("containment: %+v", s.Containment)
+	}
+	hooks := filepath.Join(w.work, ".git/hooks")
+	f.outcomes(s.SessionID, []attempt{
+		{"echo x > file; git add file; git commit -q --allow-empty -m two", true},
+		{"echo x > /tmp/policy-file; echo x > " + w.work + "/file", true}, // in a /tmp of the session's own
+		{"echo x > " + outside + "/file", false},
+		{"echo x > " + hooks + "/post-commit", false},
+		{"git config core.hooksPath /tmp", false},
+		{"echo x > ~/.cursor/state", true},
+		{"echo x > ~/.cursor/mcp.json", false},
+		{"echo x > ~/.bashrc", false},
+		{"cat ~/.ssh/id", false},
+		{"ls " + w.path("baton/state"), false},
+	})
+	for script, want := range map[string]string{"[fswrite new.txt hello]": "wrote", "[fswrite .git x]": "failed"} {
+		if sent := f.send(s.SessionID, script); !strings.Contains(sent.Text, want) {
+			t.Errorf("%s: %q, want %q", script, sent.Text, want)
+		}
+	}
+	if exists(w.work+"/file") || exists("/tmp/policy-file") {
+		t.Error("/tmp is the machine's")
+	}
+	if log := w.git(linked, "log", "--oneline"); strings.Count(log, "two") != 2 {
+		t.Errorf("log: %s", log)
+	}
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+
+	// It holds after a resume, too.
+	s = call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30}).Session
+	if e := s.Selections.Evidence; e.SandboxBy != "bridge" || e.Files == nil {
+		t.Errorf("after the resume: %+v", e)
+	}
+	f.outcomes(s.SessionID, []attempt{{"echo x > file", true}, {"echo x > " + outside + "/file", false}})
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+
+	s = create(sessions.SandboxReadOnly, linked)
+	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxReadOnly || e.SandboxBy != "bridge" {
+		t.Errorf("evidence: %+v", e)
+	}
+	f.outcomes(s.SessionID, []attempt{{"git status", true}, {"echo x > /tmp/file", true}, {"echo x > file2", false}, {"git commit -q --allow-empty -m three", false}})
+	refused(f, sessions.CodeInvalidParams, "session_create", args{"runner": "cursor", "cwd": linked, "sandbox": sessions.SandboxReadOnly, "writable_roots": []string{outside}})
+
+	s = create(sessions.SandboxFullAccess, linked)
+	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxFullAccess || e.SandboxBy != "none" || e.Files != nil {
+		t.Errorf("evidence: %+v", e)
+	}
+	f.outcomes(s.SessionID, []attempt{{"echo x > " + outside + "/file", true}, {"cat ~/.ssh/id", true}, {"ls " + w.path("baton/state"), false}})
+
+	refused(f, sessions.CodeInvalidParams, "session_create", args{"runner": "cursor", "cwd": "/"})
+	refused(f, sessions.CodeInvalidParams, "session_create", args{"runner": "cursor", "cwd": w.path("home/.ssh")})
+}
+
+// Without a mount namespace nothing holds an ACP agent, and a sandbox that is asked for is refused.
+func TestPolicyNeedsAMountNamespace(t *testing.T) {
+	w := newWorld(t, "BATON_SANDBOX_RUNG=process_group")
+	f := w.open()
+	defer f.close()
+	for _, sandbox := range []string{sessions.SandboxReadOnly, sessions.SandboxWorkspaceWrite} {
+		e := refused(f, sessions.CodeSandboxUnavailable, "session_create", args{"runner": "cursorlike", "cwd": w.work, "sandbox": sandbox})
+		if !strings.Contains(e.Action, "doctor") {
+			t.Errorf("%v", e)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package host
+
+import (
+	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sandbox/policy"
+	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/bridge"
+)
+
+// maxProcesses caps the processes and threads of one session, so that what starts others without end stops at its own
+// bound and not at the machine's.
+const maxProcesses = 4096
+
+// enforces tells whether a session's mount namespace can hold it to a policy for files.
+func (h *Host) enforces() bool {
+	return h.can.Rung == sandbox.PIDNamespace && h.can.MountNamespace && h.can.Filesystem
+}
+
+// files makes the rules for the files of a session and puts down in spec what is to be confirmed of them. Around an agent
+// without a sandbox that could be confirmed they are the whole sandbox. Codex has its own, out of which a single command
+// is let by an approval; around it they hide what no session needs. nil where nothing can be enforced, and with full access.
+func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesystem, error) {
+	if !h.enforces() {
+		return nil, nil
+	}
+	open := &spec.Open
+	a := policy.Ask{Sandbox: open.Selection.Sandbox, Around: runner.Protocol == protocolACP, Runner: runner.Name, Argv: spec.Argv, Cwd: spec.Dir,
+		Roots: open.WritableRoots, Env: spec.Env, Own: h.masks()}
+	if !runner.Embedded {
+		a.Executable = runner.Executable
+	}
+	if a.Around && a.Sandbox == sessions.SandboxReadOnly && len(a.Roots) > 0 {
+		return nil, sessions.Errorf(sessions.CodeInvalidParams, "writable_roots were given for a sandbox that writes nothing").
+			Do("ask for sandbox %s, or leave writable_roots out", sessions.SandboxWorkspaceWrite)
+	}
+	p, err := policy.Compile(a)
+	if err != nil || p.Filesystem == nil {
+		return nil, err
+	}
+	f := &sessions.FilePolicy{Name: p.Filesystem.Name, Writable: p.Writable, Private: p.Private, Holes: p.Holes}
+	for _, r := range p.Filesystem.Rules {
+		switch r.Access {
+		case sandbox.ReadOnly:
+			f.ReadOnly++
+		case sandbox.Hidden:
+			f.Hidden++
+		}
+	}
+	spec.Env, open.Files = p.Env, f
+	if a.Around {
+		open.BridgeSandbox = a.Sandbox
+	}
+	return p.Filesystem, nil
+}
+
+// files is the policy that the bridge of a launch is to enter.
+func (t *tender) files() *sandbox.Filesystem {
+	if l := t.launch(); l != nil {
+		return l.files
+	}
+	return nil // and should that not be what the session was planned with, its bridge refuses to open it
+}
