@@ -34,15 +34,23 @@ func openDemoClient(ctx context.Context, h *demoHome) (*demoClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("baton mcp cannot be started: %w", err)
 	}
+	if err := c.greet(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// greet makes the handshake; where it fails the process is ended.
+func (c *demoClient) greet(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	hello, err := c.mcp.Initialize(limited, mcp.InitializeRequest{Params: mcp.InitializeParams{
 		ClientInfo: mcp.Implementation{Name: "baton-demo", Version: version}}})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("initialize: %w", err), c.close())
+		return errors.Join(fmt.Errorf("initialize: %w", err), c.close())
 	}
 	c.speaks = hello.ProtocolVersion
-	return c, nil
+	return nil
 }
 
 func startDemoClient(ctx context.Context, h *demoHome) (*demoClient, error) {
@@ -55,10 +63,16 @@ func startDemoClient(ctx context.Context, h *demoHome) (*demoClient, error) {
 		return nil, err
 	}
 	defer log.Close()
-	c := &demoClient{cmd: exec.Command(self, "mcp")} // not by ctx: an interrupt must leave it alive for the tidying up
-	c.cmd.Env, c.cmd.Dir, c.cmd.Stderr = h.environ(), h.dir, log
+	cmd := exec.Command(self, "mcp") // not by ctx: an interrupt must leave it alive for the tidying up
+	cmd.Env, cmd.Dir, cmd.Stderr = h.environ(), h.dir, log
+	return connectDemoClient(ctx, cmd)
+}
+
+// connectDemoClient starts a front end and an MCP client of it.
+func connectDemoClient(ctx context.Context, cmd *exec.Cmd) (*demoClient, error) {
+	c := &demoClient{cmd: cmd}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo alone
-	stdio := transport.NewStdioWithOptions(self, nil, nil, transport.WithCommandLogger(slog.New(slog.DiscardHandler)),
+	stdio := transport.NewStdioWithOptions(cmd.Path, nil, nil, transport.WithCommandLogger(slog.New(slog.DiscardHandler)),
 		transport.WithCommandFunc(func(context.Context, string, []string, []string) (*exec.Cmd, error) { return c.cmd, nil }))
 	c.mcp = mcpclient.NewClient(stdio)
 	return c, c.mcp.Start(context.WithoutCancel(ctx))

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,8 @@ type Host struct {
 	files func(e environment) []string
 	// entry are the members of Baton's entry, in their order.
 	entry func(Command) []field
+	// passes are the variables that the host hands to its servers; nil: all.
+	passes []string
 	// foreign are members of an entry that would make it mean another server.
 	foreign []string
 	// command reads an entry back.
@@ -117,7 +120,8 @@ func Hosts() []Host {
 			files: one(func(e environment) string { return e.in("CODEX_HOME", ".codex", "config.toml") }),
 			entry: func(c Command) []field {
 				return withEnv([]field{{"command", c.Program}, {"args", c.Args}, {"env_vars", codexPasses}}, "env", c)
-			}, foreign: []string{"url", "bearer_token_env_var", "http_headers", "env_http_headers"}, command: plainCommand("env")},
+			}, passes: append([]string{"HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"}, codexPasses...),
+			foreign: []string{"url", "bearer_token_env_var", "http_headers", "env_http_headers"}, command: plainCommand("env")},
 		{Name: "cursor", Title: "Cursor", Restart: "Cursor asks to enable the server, or see its MCP settings", servers: []string{"mcpServers"},
 			files: one(func(e environment) string { return e.home(".cursor", "mcp.json") }),
 			entry: standard(false), foreign: remote, command: plainCommand("env")},
@@ -216,4 +220,19 @@ func mapOf(v any) (map[string]string, bool) {
 		}
 	}
 	return out, true
+}
+
+// Environ is the environment in which a host starts a command that is registered with it, where its own is environ.
+func (h Host) Environ(environ []string, cmd Command) []string {
+	var out []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if h.passes == nil || slices.Contains(h.passes, name) {
+			out = append(out, e)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cmd.Env)) {
+		out = append(out, name+"="+cmd.Env[name])
+	}
+	return out
 }
