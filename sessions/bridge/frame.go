@@ -19,7 +19,8 @@ const Protocol = 1
 // MaxFrame bounds one frame in bytes; an agent's line is at most 64 MiB, and an event carries it at most twice.
 const MaxFrame = 160 << 20
 
-// Frame types. A host sends attach first, then in, ack and end; a bridge sends hello or refuse first, then got and out.
+// Frame types. A host sends attach first, then in, ack, ping and end; a bridge sends hello or refuse first, then got, pong
+// and out.
 const (
 	typeAttach = "attach"
 	typeHello  = "hello"
@@ -28,7 +29,9 @@ const (
 	typeEnd    = "end" // not numbered: end now, although the host can neither record that nor acknowledge what is left
 	typeGot    = "got" // not numbered: the inputs up to N were received
 	typeOut    = "out"
-	typeAck    = "ack" // out frames up to N are durable
+	typeAck    = "ack"  // out frames up to N are durable
+	typePing   = "ping" // not numbered: is anybody there? Only for a bridge whose hello says that it answers
+	typePong   = "pong" // not numbered: the answer to every ping up to now
 )
 
 // Kind is what an in or out frame carries.
@@ -85,6 +88,7 @@ type Hello struct {
 	LastOut     uint64 `json:"last_out"`
 	Inputs      []Kind `json:"inputs"` // what it understands
 	Containment string `json:"containment"`
+	Pings       bool   `json:"pings,omitempty"` // it answers pings; one of before there were any does not
 }
 
 // Spec starts the agent. It crosses the socket and nothing else: its environment is in no argv, file or log.

@@ -20,9 +20,11 @@ type hostConn struct {
 	// Owned by the sender.
 	sent uint64 // the last out frame written
 	told uint64 // the last input whose receipt was told
+	pong uint64 // pings that were answered
 
 	// Set with the spool woken. The sender looks at them under the spool's lock, where the bridge's own must not be taken.
 	received atomic.Uint64 // the last input received
+	pinged   atomic.Uint64 // pings that came
 	gone     atomic.Bool   // the connection is lost or replaced
 }
 
@@ -75,6 +77,9 @@ func (b *Bridge) serve(c *hostConn) {
 		switch f.Type {
 		case typeAck:
 			b.spool.ack(f.N)
+		case typePing:
+			c.pinged.Add(1)
+			b.spool.wake()
 		case typeEnd:
 			b.hurried.Store(true)
 			b.stopping.cancel(errClosing)
@@ -109,7 +114,7 @@ func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
 	b.spool.ack(a.After)
 	first, last := b.spool.bounds()
 	hello := Hello{Protocol: Protocol, Version: b.o.Version, Generation: b.generation, Epoch: b.epoch, LastIn: b.lastIn,
-		FirstOut: first, LastOut: last, Containment: string(b.o.Inside.Rung),
+		FirstOut: first, LastOut: last, Pings: true, Containment: string(b.o.Inside.Rung),
 		Inputs: []Kind{InOpen, InProbe, InPrompt, InAnswer, InCancel, InClose, InVoid}}
 	line, err := frameOf(typeHello, 0, "", hello)
 	if err != nil {
@@ -175,7 +180,17 @@ func (b *Bridge) send() {
 
 // deliver waits until there is something for the host, and writes it.
 func (c *hostConn) deliver(s *spool) error {
-	batch := s.next(c.sent, func() bool { return c.gone.Load() || c.received.Load() > c.told })
+	batch := s.next(c.sent, func() bool { return c.gone.Load() || c.received.Load() > c.told || c.pinged.Load() > c.pong })
+	if n := c.pinged.Load(); n > c.pong && !c.gone.Load() {
+		line, err := frameOf(typePong, 0, "", nil)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Write(line); err != nil {
+			return err
+		}
+		c.pong = n
+	}
 	if n := c.received.Load(); n > c.told && !c.gone.Load() {
 		line, err := frameOf(typeGot, n, "", nil)
 		if err != nil {

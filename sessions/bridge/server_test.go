@@ -19,7 +19,7 @@ import (
 
 func TestHello(t *testing.T) {
 	w := begin(t, nil, rung(sandbox.ProcessGroup))
-	want := Hello{Protocol: Protocol, Version: "test", Generation: "g", Epoch: 1, FirstOut: 1, Containment: "process_group",
+	want := Hello{Protocol: Protocol, Version: "test", Generation: "g", Epoch: 1, FirstOut: 1, Containment: "process_group", Pings: true,
 		Inputs: []Kind{InOpen, InProbe, InPrompt, InAnswer, InCancel, InClose, InVoid}}
 	p := w.attach(1, 0)
 	if !reflect.DeepEqual(p.Hello, want) {
@@ -127,6 +127,47 @@ func TestReceiptIsTold(t *testing.T) {
 			told = f.N
 		}
 	}
+	close(hold)
+	p.result(2)
+}
+
+// A ping is answered by a bridge whose worker, agent and buffer all wait.
+func TestPingIsAnswered(t *testing.T) {
+	hold := make(chan struct{})
+	w := begin(t, func(f *fake) {
+		f.prompt = func(context.Context, sessions.Prompt) error { <-hold; return nil }
+	}, func(o *Options) { o.SpoolBytes = 1 })
+	p := w.opened()
+	f := w.agent()
+	p.prompt(2, "a")
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		f.say("1")
+		f.say("2") // waits until the first is acknowledged
+	}()
+	p.event(sessions.EventText)
+	for range 3 {
+		if err := p.Ping(); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			fr, err := p.recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fr.IsPong() {
+				break
+			}
+			if fr.IsOut() {
+				t.Fatalf("%+v", fr)
+			}
+		}
+	}
+	p.ack()
+	p.event(sessions.EventText)
+	p.ack()
+	<-said
 	close(hold)
 	p.result(2)
 }

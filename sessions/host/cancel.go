@@ -103,6 +103,9 @@ func (h *Host) cancelIn(tx *journal.Tx, c *changes, who sessions.Caller, a sessi
 		case err != nil:
 			return was, err
 		case !found && s.State == sessions.SessionRunning:
+			if err := h.unserved(s.ID); err != nil {
+				return was, err
+			}
 			return cancelled{Own: true}, cancelOwn(tx, c, s)
 		case !found:
 			return was, sessions.Errorf(sessions.CodeNotRunning, "session %s has no running command", s.ID).Do("name the command_id to cancel or to forbid")
@@ -149,6 +152,9 @@ func (h *Host) cancelCommand(tx *journal.Tx, c *changes, s journal.Session, cmd 
 	case sessions.CommandSubmitted, sessions.CommandAccepted:
 		if cmd.CancelAsked {
 			return nil
+		}
+		if err := h.unserved(s.ID); err != nil {
+			return err
 		}
 		if _, err := tx.UpdateCommand(s.ID, cmd.CommandID, func(k *journal.Command) { k.CancelAsked = true }); err != nil {
 			return err

@@ -47,6 +47,8 @@ type Host struct {
 	hub   *hub
 	can   sandbox.Capability
 
+	limits limits // usually
+
 	// Other things in tests alone.
 	ask func(context.Context, bridge.Spec) (sessions.Probe, error) // probe
 	run func(*tender)                                              // (*tender).run
@@ -76,7 +78,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	if o.MaxSessions == 0 {
 		o.MaxSessions = 100
 	}
-	h := &Host{o: o, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]bool{}, busySince: time.Now()}
+	h := &Host{o: o, limits: usually, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]bool{}, busySince: time.Now()}
 	h.ask, h.run = h.probe, (*tender).run
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx)) // the host's own life, not the starter's
 	h.can = sandbox.Probe(ctx)

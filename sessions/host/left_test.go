@@ -37,7 +37,10 @@ func TestACallIsLeft(t *testing.T) {
 			_, err := r.Resume(ctx, r.who, sessions.ResumeArgs{SessionID: s.id})
 			return err
 		},
-		"read": func(ctx context.Context) error { _, err := r.Read(ctx, r.who, sessions.ReadArgs{SessionID: s.id}); return err },
+		"read": func(ctx context.Context) error {
+			_, err := r.Read(ctx, r.who, sessions.ReadArgs{SessionID: s.id})
+			return err
+		},
 		"list": func(ctx context.Context) error { _, err := r.List(ctx, r.who, sessions.ListArgs{}); return err },
 		"wait": func(ctx context.Context) error {
 			_, err := r.Wait(ctx, r.who, sessions.WaitArgs{SessionIDs: []string{s.id}})

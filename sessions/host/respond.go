@@ -59,6 +59,9 @@ func (h *Host) Respond(ctx context.Context, who sessions.Caller, a sessions.Resp
 		if s.State == sessions.SessionClosing {
 			return sessions.Errorf(sessions.CodeNotRunning, "session %s is being closed, and takes no answer any more", s.ID).Do("wait until it is closed")
 		}
+		if err := h.unserved(s.ID); err != nil {
+			return err
+		}
 		ap := applier{h: h, session: s.ID, generation: q.Generation}
 		if err := ap.answer(tx, c, &q.Request, answer, who.Principal); err != nil {
 			return err

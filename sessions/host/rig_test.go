@@ -50,7 +50,7 @@ func newRig(t *testing.T) *rig {
 	if err := os.Mkdir(cwd, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h := &Host{o: Options{Places: p, Config: &config.Config{}, Version: "test", Log: zerolog.Nop(), MaxSessions: 1000}, hub: newHub(),
+	h := &Host{o: Options{Places: p, Config: &config.Config{}, Version: "test", Log: zerolog.Nop(), MaxSessions: 1000}, limits: usually, hub: newHub(),
 		can: sandbox.Capability{Rung: sandbox.PIDNamespace, MountNamespace: true}, deleted: make(chan struct{}, 1), tenders: map[string]*tender{},
 		launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]bool{}, busySince: time.Now()}
 	h.life, h.end = context.WithCancel(context.Background())

@@ -110,6 +110,9 @@ func (h *Host) submitNew(tx *journal.Tx, c *changes, who sessions.Caller, a sess
 		return sessions.Errorf(sessions.CodeOutcomeUnknown, "whether command %s ran is not known, so nothing is sent after it", unknown[0].CommandID).
 			Do("look at its work, then call session_resume with acknowledge_unknown").With("unknown_command", unknown[0].CommandID)
 	}
+	if err := h.unserved(s.ID); err != nil {
+		return err
+	}
 	images, err := imagePaths(s.Cwd, a.Images)
 	if err != nil {
 		return err

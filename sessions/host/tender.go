@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,37 +12,15 @@ import (
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
-	"github.com/batonmcp/baton/sessions/host/remote"
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
-// launch is what a new generation needs and the journal must not hold: it is handed to the bridge and forgotten.
-type launch struct {
-	spec  bridge.Spec
-	files *sandbox.Filesystem // nil: no policy for files
-}
-
-const (
-	// muteAfter is how long a living bridge may fail to greet before it is stopped.
-	muteAfter = 15 * time.Second
-	// launchPatience is how long a start that an earlier host did not finish waits for its caller to make the call again,
-	// which front ends do by themselves: what a launch needs of their environment is in no journal.
-	launchPatience = remote.DefaultPatience
-)
-
 var (
-	errMute = sessions.Errorf(sessions.CodeInternal, "the session's bridge lives but does not answer").
-		Do("resume the session; nothing is sent again by itself")
 	errOverdue = sessions.Errorf(sessions.CodeTimeout, "the agent did not end within %s and was killed", closeLimit).
 			Do("resume the session; nothing is sent again by itself")
 	errUnsent = sessions.Errorf(sessions.CodeIncomplete, "the host ended before the agent was started; nothing was sent").
 			Do("resume the session")
 )
-
-func noSocket(err error) *sessions.Error {
-	return sessions.Errorf(sessions.CodeInternal, "no socket for the session: %w", err).
-		Do("look at the runtime folder, its disk and its permissions, then create or resume again")
-}
 
 // tender is the one goroutine that speaks to a session's bridge, from its launch or adoption to the proof of its end.
 type tender struct {
@@ -57,6 +34,7 @@ type tender struct {
 	launched bool            // the bridge has its launch
 	closing  bool            // a close was asked for that the journal did not take
 	verdict  sandbox.Verdict // once proven is closed
+	refused  *sessions.Error // why the bridge does not serve this host, nil when it does
 
 	owner string // whose session it is, "" when that could not be read
 
@@ -66,7 +44,7 @@ type tender struct {
 	ending   bool            // the bridge was told to end without the journal's knowing
 	meant    bool            // the journal knows of that after all
 
-	proc     *sandbox.Process
+	proc     process
 	record   sandbox.Record
 	sentIn   uint64    // the highest input that any host may have written to the bridge
 	lastOut  uint64    // the last frame that is durable
@@ -85,7 +63,7 @@ func (h *Host) tenderOf(session, generation string, was journal.Generation) *ten
 }
 
 // tend starts a tender. proc is nil when the bridge is yet to be launched; was is the zero value when that is this host's.
-func (h *Host) tend(session, generation string, proc *sandbox.Process, was journal.Generation) {
+func (h *Host) tend(session, generation string, proc process, was journal.Generation) {
 	t := h.tenderOf(session, generation, was)
 	if t.proc = proc; proc != nil {
 		t.record = proc.Record()
@@ -128,175 +106,66 @@ func (t *tender) run() {
 			return
 		default:
 			t.cause = sessions.AsError(err)
-			t.over()
+			t.over(t.prove())
 			return
 		}
 	}
 	defer t.proc.Release()
-	alone := time.Now()
+	const pause = 50 * time.Millisecond
+	var mute silence
 	for {
+		began := time.Now()
 		link, err := t.dial()
-		if err == nil {
+		why := refusedBy(err)
+		t.apart(why)
+		switch {
+		case err == nil:
+			mute = 0
 			err = t.serve(link)
 			link.Close()
-			alone = time.Now()
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				mute.after(bridge.GreetLimit) // it took nothing for long
+			}
+		case why != nil:
+			mute = 0
+		default:
+			mute.after(time.Since(began) + pause)
 		}
 		if t.h.life.Err() != nil {
 			return // the session lives on
 		}
-		if t.cause == nil && time.Since(alone) > muteAfter {
+		if t.cause == nil && time.Duration(mute) >= t.h.limits.mute {
 			t.cause = errMute.With("last_error", err.Error())
 		}
-		if t.cause != nil || (t.asked() && !t.ending) {
-			t.proc.Stop(t.h.life)
+		wait := pause
+		switch {
+		case t.cause != nil, t.asked() && !t.ending, why != nil && t.unwanted():
+			if v, gone := t.kill(); !gone {
+				t.over(v)
+				return
+			}
+		case why != nil:
+			wait = t.h.limits.apart
 		}
 		select {
 		case <-t.proc.Done():
-			t.over()
+			t.over(t.prove())
 			return
 		case <-t.h.life.Done():
 			return
-		case <-time.After(50 * time.Millisecond):
+		case <-t.refusal():
+		case <-time.After(wait):
 		}
 	}
 }
 
-// awaitLaunch waits until there is something to launch. An error says that it did not come, or that nobody wants the
-// session any more.
-func (t *tender) awaitLaunch() error {
-	if err := t.clearSocket(t.h.o.Places.BridgeSocket(t.generation)); err != nil {
-		return noSocket(err)
-	}
-	timer := time.NewTimer(launchPatience)
-	defer timer.Stop()
-	for {
-		if t.launch() != nil {
-			return nil
-		}
-		wanted := false
-		if err := t.h.j.View(t.h.life, func(tx *journal.Tx) error {
-			s, err := tx.GetSession("", t.session)
-			wanted = s.State == sessions.SessionStarting
-			return err
-		}); err != nil {
-			return err
-		}
-		if !wanted || t.asked() {
-			return errUnsent
-		}
-		select {
-		case <-t.kicked:
-		case <-timer.C:
-			return errUnsent
-		case <-t.h.life.Done():
-			return context.Cause(t.h.life)
-		}
-	}
-}
-
-// launch is what the generation is to be started with, nil when only an earlier host knew it.
-func (t *tender) launch() *launch {
-	t.h.mu.Lock()
-	defer t.h.mu.Unlock()
-	if l, ok := t.h.launches[t.generation]; ok {
-		return &l
-	}
-	return nil
-}
-
-// hasLaunch notes that the bridge has what it is launched with, which is forgotten here.
-func (t *tender) hasLaunch() {
-	t.h.mu.Lock()
-	defer t.h.mu.Unlock()
-	t.launched = true
-	delete(t.h.launches, t.generation)
-}
-
-// relaunch gives the tender of a start that an earlier host did not finish what the repeated call brought. plan is called
-// only when it is missing.
-func (h *Host) relaunch(session, generation string, plan func() (launch, error)) error {
-	missing := func() bool {
-		t := h.tenders[session]
-		_, there := h.launches[generation]
-		return t != nil && t.generation == generation && !t.launched && !there
-	}
-	h.mu.Lock()
-	needed := missing()
-	h.mu.Unlock()
-	if !needed {
+// refusal is what may change how a bridge that does not serve this host is to be treated; one that serves takes its kicks
+// itself.
+func (t *tender) refusal() <-chan struct{} {
+	if t.refused == nil { // nobody else changes it
 		return nil
 	}
-	l, err := plan()
-	if err != nil {
-		return err
-	}
-	h.mu.Lock()
-	if missing() {
-		h.launches[generation] = l
-	}
-	h.mu.Unlock()
-	h.kick(session)
-	return nil
-}
-
-// discard ends a bridge that is not registered, so that no host will look for it.
-func (t *tender) discard() {
-	if t.proc == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.h.life), 2*time.Second)
-	defer cancel()
-	t.proc.Stop(ctx)
-	t.proc.Release()
-}
-
-// start launches the bridge behind its gate: the agent is executed only after the bridge's identity is durable, by the
-// open input that this tender sends next.
-func (t *tender) start() error {
-	h := t.h
-	socket := h.o.Places.BridgeSocket(t.generation)
-	ln, err := local.Listen(socket)
-	if err != nil {
-		return noSocket(err)
-	}
-	defer ln.Close()
-	lf, err := ln.File()
-	if err != nil {
-		return noSocket(err)
-	}
-	defer lf.Close()
-	spill, err := os.OpenFile(h.o.Places.Spill(t.generation), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return storageError("no spill file for the session", err)
-	}
-	defer spill.Close()
-	log, err := os.OpenFile(h.o.Places.BridgeLog(t.generation), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return storageError("no log for the session", err)
-	}
-	defer log.Close()
-	failpoint.Hit("host.launch.before")
-	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(),
-		Filesystem: t.files(), MaxProcesses: maxProcesses, Dir: "/"})
-	if err != nil {
-		return sessions.Errorf(sessions.CodeSandboxUnavailable, "the session's bridge could not be started: %w", err).
-			Do("run `baton doctor`, or force a weaker rung")
-	}
-	h.mu.Lock()
-	t.proc, t.record = proc, proc.Record()
-	h.mu.Unlock()
-	failpoint.Hit("host.launch.started")
-	record, err := json.Marshal(t.record)
-	if err != nil {
-		return err
-	}
-	defer failpoint.Hit("host.launch.registered")
-	return h.update(h.life, func(tx *journal.Tx, c *changes) error {
-		_, err := tx.UpdateGeneration(t.generation, func(g *journal.Generation) {
-			g.Rung, g.Record, g.Socket, g.Spill = string(t.record.Rung), record, socket, h.o.Places.Spill(t.generation)
-		})
-		return err
-	})
+	return t.kicked
 }
 
 func (t *tender) dial() (*bridge.Link, error) {
@@ -353,6 +222,8 @@ func (t *tender) serve(link *bridge.Link) error {
 	}
 	limit := time.NewTimer(time.Hour)
 	defer limit.Stop()
+	pulse := newPulse(link, t.h.limits)
+	defer pulse.stop()
 	for {
 		var overdue <-chan time.Time
 		if by := t.endBy(); !by.IsZero() {
@@ -369,6 +240,13 @@ func (t *tender) serve(link *bridge.Link) error {
 				t.cause = errUnsent
 			}
 			return t.cause
+		case <-pulse.ticker.C:
+			if err := pulse.beat(in != nil); errors.Is(err, errMute) {
+				t.cause = errMute
+				return err
+			} else if err != nil {
+				return err
+			}
 		case <-t.kicked:
 			if err := t.endUnwritten(link); err != nil {
 				return err
@@ -389,6 +267,10 @@ func (t *tender) serve(link *bridge.Link) error {
 			if !ok {
 				<-reading
 				return readErr
+			}
+			pulse.open = 0
+			if f.IsPong() {
+				continue
 			}
 			if !t.launchBy.IsZero() || t.lastOut == 0 {
 				t.launchBy = time.Time{}
@@ -514,20 +396,6 @@ func (t *tender) give(link *bridge.Link) error {
 	return nil
 }
 
-// missLaunch waits for the launch, unless the session is to end anyway.
-func (t *tender) missLaunch(inputs []journal.Input) error {
-	for _, in := range inputs {
-		if bridge.Kind(in.Kind) == bridge.InClose {
-			t.cause = errUnsent
-			return errUnsent
-		}
-	}
-	if t.launchBy.IsZero() {
-		t.launchBy = time.Now().Add(launchPatience)
-	}
-	return nil
-}
-
 // endBy is when the bridge is stopped, zero when nothing is due.
 func (t *tender) endBy() time.Time {
 	if !t.closeBy.IsZero() {
@@ -536,15 +404,19 @@ func (t *tender) endBy() time.Time {
 	return t.launchBy
 }
 
-// over settles everything after the bridge process is gone, or was never there.
-func (t *tender) over() {
-	h := t.h
-	verdict := sandbox.Verdict{State: sandbox.Confirmed, Proof: sandbox.ProofNeverStarted, Detail: "no process was started"}
-	if t.proc != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), 15*time.Second)
-		verdict = t.proc.Stop(ctx)
-		cancel()
+// prove ends what is left of the bridge, when there was one, and says what is known of it.
+func (t *tender) prove() sandbox.Verdict {
+	if t.proc == nil {
+		return sandbox.Verdict{State: sandbox.Confirmed, Proof: sandbox.ProofNeverStarted, Detail: "no process was started"}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.h.life), t.h.limits.stop)
+	defer cancel()
+	return t.proc.Stop(ctx)
+}
+
+// over settles everything after the bridge process is gone, was never there, or cannot be killed.
+func (t *tender) over(verdict sandbox.Verdict) {
+	h := t.h
 	failpoint.Hit("host.end.proven")
 	h.mu.Lock()
 	t.verdict = verdict
@@ -583,64 +455,4 @@ func (h *Host) finish(t *tender, verdict sandbox.Verdict) {
 	if fi, err := os.Stat(h.o.Places.BridgeLog(t.generation)); err == nil && fi.Size() == 0 {
 		h.removeQuietly(h.o.Places.BridgeLog(t.generation))
 	}
-}
-
-// recover adopts the bridges that live and settles the generations whose bridges do not. One broken record never blocks
-// another, and the cost depends on what was live, not on history.
-func (h *Host) recover(ctx context.Context) error {
-	var live []journal.Generation
-	if err := h.j.View(ctx, func(tx *journal.Tx) (err error) {
-		live, err = tx.LiveGenerations()
-		return err
-	}); err != nil {
-		return err
-	}
-	for _, g := range live {
-		failpoint.Hit("host.recover")
-		if err := h.recoverOne(ctx, g); err != nil {
-			h.o.Log.Error().Err(err).Str("session", g.Session).Msg("session could not be recovered")
-		}
-	}
-	return nil
-}
-
-func (h *Host) recoverOne(ctx context.Context, g journal.Generation) error {
-	if len(g.Record) == 0 { // nothing was registered, so no agent was executed, and whatever is to be given is still here
-		h.tend(g.Session, g.ID, nil, journal.Generation{})
-		return nil
-	}
-	settle := func(cause *sessions.Error, v func(*tender) sandbox.Verdict) {
-		t := h.tenderOf(g.Session, g.ID, g)
-		t.cause = cause
-		h.spawn(func() { h.finish(t, v(t)) })
-	}
-	var r sandbox.Record
-	var proc *sandbox.Process
-	err := json.Unmarshal(g.Record, &r)
-	switch {
-	case err == nil && r.PID == 0: // a host registers a process or nothing
-		err = errors.New("it names no process")
-	case err == nil:
-		proc, err = sandbox.Open(r)
-	}
-	if errors.Is(err, sandbox.ErrGone) {
-		settle(nil, func(*tender) sandbox.Verdict {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(h.life), 15*time.Second)
-			defer cancel()
-			return sandbox.Settle(ctx, r)
-		})
-		return nil
-	}
-	if err != nil { // neither adopted nor killed: what the record means is not known
-		cause := sessions.Errorf(sessions.CodeStopUnconfirmed, "the record of the session's processes cannot be used: %w", err).
-			Do("see that they are gone, then resume with accept_unconfirmed")
-		h.unusable(ctx, g, cause)
-		settle(cause, func(t *tender) sandbox.Verdict {
-			t.dismiss(true, closeLimit)
-			return sandbox.Verdict{State: sandbox.Unconfirmed, Proof: sandbox.ProofNone, Detail: err.Error()}
-		})
-		return err
-	}
-	h.tend(g.Session, g.ID, proc, g)
-	return nil
 }
