@@ -2,16 +2,17 @@
 // of encoding/json's time, and what streams through Baton is decoded four times on its way.
 //
 // It is encoding/json/v2, by the mirror that serves Go versions before 1.27, with what an agent's own JSON inside ours may
-// hold: the same name twice, and text that is no UTF-8. For what others write encoding/json stays: it goes on behind a
+// hold: the same name twice, and text that is no UTF-8; and with durations as encoding/json writes them. For what others write encoding/json stays: it goes on behind a
 // member of the wrong type.
 package own
 
 import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsonv1.FormatDurationAsNano(true))
 
 // Unmarshal decodes one value into what v points to.
 func Unmarshal(b []byte, v any) error { return json.Unmarshal(b, v, tolerant) }

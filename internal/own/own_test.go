@@ -27,6 +27,7 @@ func TestReadsWhatWeWrite(t *testing.T) {
 		sessions.ReadResult{Events: []sessions.Event{full, {}}, Cursor: "c", HasMore: true, Gap: &sessions.Gap{To: 7}},
 		sessions.WaitResult{Sessions: []sessions.Waited{{Session: sessions.Session{Options: map[string]any{"a": map[string]any{}}, Error: sessions.Errorf(sessions.CodeBusy, "x").With("k", 1)}}}},
 		sessions.SendResult{Command: sessions.Command{CreatedAt: at}},
+		struct{ Took time.Duration }{time.Second},
 		sessions.Error{Code: sessions.CodeBusy, Details: map[string]any{"a": "b"}},
 	} {
 		raw, err := json.Marshal(v)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -233,7 +234,7 @@ func (r *row) json(v any) {
 	if len(b) == 0 || r.err != nil {
 		return
 	}
-	if err := json.Unmarshal(b, v); err != nil {
+	if err := own.Unmarshal(b, v); err != nil {
 		r.err = sessions.Errorf(sessions.CodeStorageFailed, "journal: column %s: %w", r.s.ColumnName(r.i-1), err).
 			Do("run `baton journal check` to see what is affected")
 	}
