@@ -26,7 +26,7 @@ func (a *Agent) choose(ctx context.Context, next asked, all bool) (err error) {
 	}
 	model := changed("model", next.Model, s.asked.Model)
 	mode := changed("mode", next.Mode, s.asked.Mode)
-	preset, err := a.profile.preset(next.Selection, a.sandboxBy == "bridge")
+	preset, err := a.profile.preset(next.Selection)
 	if err != nil {
 		return err
 	}

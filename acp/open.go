@@ -45,7 +45,7 @@ func (a *Agent) admit(p sessions.OpenParams) (map[string]string, error) {
 	if !filepath.IsAbs(p.Cwd) {
 		return nil, sessions.Errorf(sessions.CodeInvalidParams, "cwd %q is not absolute", p.Cwd).Do("give an absolute path")
 	}
-	if _, err := a.profile.preset(p.Selection, p.BridgeSandbox != ""); err != nil {
+	if _, err := a.profile.preset(p.Selection); err != nil {
 		return nil, err
 	}
 	if len(p.MCPServers) > 0 {

@@ -88,14 +88,15 @@ func (p profile) sandboxed() bool {
 	return slices.ContainsFunc(p.presets, func(x preset) bool { return x.sandbox != "" })
 }
 
-// preset is the mode that a selection's policy and sandbox need, "" where they need none. enforced says that somebody
-// else sees to the sandbox.
-func (p profile) preset(s sessions.Selection, enforced bool) (preset, error) {
+// preset is the mode that a selection's policy and sandbox need, "" where they need none. An agent that has sandboxes of
+// its own is set to the one that was asked for even where the bridge enforces it too: the agent's default may be another
+// approval policy (codex-acp 2.6.0 takes that of the user's configuration).
+func (p profile) preset(s sessions.Selection) (preset, error) {
 	policy := s.ApprovalPolicy
 	if policy == "" {
 		policy = sessions.ApprovalOnRequest
 	}
-	own := p.sandboxed() && !enforced && s.Sandbox != ""
+	own := p.sandboxed() && s.Sandbox != ""
 	if !own && policy == sessions.ApprovalOnRequest {
 		return preset{}, nil // all that the protocol has
 	}

@@ -120,7 +120,7 @@ func TestProfiles(t *testing.T) {
 		{agent: "codex-acp", ask: sessions.Selection{Sandbox: full, ApprovalPolicy: "never", Mode: "default"}, sent: []string{"mode=agent-full-access", "collaboration_mode=default"}},
 		{agent: "codex-acp", ask: sessions.Selection{Sandbox: full}, code: sessions.CodeUnsupported, says: "workspace-write with on-request"},
 		{agent: "codex-acp", ask: sessions.Selection{Sandbox: ws, ApprovalPolicy: "never"}, code: sessions.CodeUnsupported},
-		{agent: "codex-acp", ask: sessions.Selection{Sandbox: ws}, bridge: ws},
+		{agent: "codex-acp", ask: sessions.Selection{Sandbox: ws}, bridge: ws, sent: []string{"mode=workspace-write"}},
 	} {
 		t.Run(fmt.Sprintf("%s %+v", c.agent, c.ask), func(t *testing.T) {
 			f := newFixture(t, Options{ConfirmTimeout: time.Millisecond})
