@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/internal/cli"
 	"github.com/batonmcp/baton/sessions/bridge"
 )
 
@@ -20,12 +21,9 @@ var version = "0.1.0-dev"
 
 // Exit codes, as scripts rely on them.
 const (
-	exitError   = 1 // failed turn or error
-	exitUsage   = 2
-	exitInput   = 3 // needs input
-	exitMissing = 4 // not found
-	exitUnknown = 5 // outcome unknown
-	exitTime    = 6 // time limit
+	exitError   = cli.ExitFailed
+	exitUsage   = cli.ExitUsage
+	exitMissing = cli.ExitMissing
 )
 
 func main() { os.Exit(run()) }
@@ -43,7 +41,7 @@ func run() int {
 	defer stop()
 	root := newRoot()
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "baton: "+err.Error())
+		fmt.Fprintln(os.Stderr, "baton: "+cli.Spoken(err.Error()))
 		return exitCode(err)
 	}
 	return 0
@@ -55,23 +53,16 @@ type usageError struct{ error }
 func exitCode(err error) int {
 	var u usageError
 	var c codedError
+	var e *cli.Ended
 	switch {
 	case errors.As(err, &u):
 		return exitUsage
 	case errors.As(err, &c):
 		return c.code
+	case errors.As(err, &e):
+		return e.Status
 	}
-	switch sessions.CodeOf(err) {
-	case sessions.CodeInvalidParams:
-		return exitUsage
-	case sessions.CodeNotFound:
-		return exitMissing
-	case sessions.CodeOutcomeUnknown:
-		return exitUnknown
-	case sessions.CodeTimeout:
-		return exitTime
-	}
-	return exitError
+	return cli.Status(err)
 }
 
 // codedError ends the program with a code of its own.
@@ -90,6 +81,25 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newMCP(), newHost(), newRunners(), newDoctor(), newDemo(), newJournal(), newBench())
+	root.AddCommand(newMCP(), newHost(), newRunners(), newDoctor(), newDemo(), newInstall(), newJournal(), newBench())
+	root.AddCommand(newCreate(), newSend(), newWait(), newRead(), newRespond(), newCancel(), newClose(), newRemove(), newResume(), newList(),
+		newLogs(), newTranscript(), newRun(), newAttach())
+	group(root)
 	return root
+}
+
+// group makes a command that only holds others refuse what it does not know, and show its help when nothing is asked.
+func group(c *cobra.Command) {
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		text := fmt.Sprintf("there is no command %.80q of %s", args[0], c.CommandPath())
+		c.SuggestionsMinimumDistance = 2
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			text += ", only " + strings.Join(near, ", ")
+		}
+		return usageError{fmt.Errorf("%s; see %s --help", text, c.CommandPath())}
+	}
 }

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/batonmcp/baton/internal/term"
+	"github.com/batonmcp/baton/internal/transcript"
+	"github.com/batonmcp/baton/sessions"
+)
+
+// listPage is how many sessions one call asks for.
+const listPage = 200
+
+// list gives the sessions that a filter takes, newest first, page by page. A limit bounds them.
+func (f *Front) list(ctx context.Context, a sessions.ListArgs) iter.Seq2[*sessions.Session, error] {
+	return func(yield func(*sessions.Session, error) bool) {
+		for left := a.Limit; ; {
+			a.Limit = listPage
+			if left > 0 {
+				a.Limit = min(left, listPage)
+			}
+			res, err := f.api.List(ctx, f.who, a)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range res.Sessions {
+				if !yield(&res.Sessions[i], nil) {
+					return
+				}
+			}
+			if left > 0 {
+				if left -= len(res.Sessions); left <= 0 {
+					return
+				}
+			}
+			if a.After = res.Cursor; a.After == "" {
+				return
+			}
+		}
+	}
+}
+
+// List prints sessions, newest first.
+func (f *Front) List(ctx context.Context, a sessions.ListArgs) error {
+	if a.Limit < 0 {
+		return Usage("--limit is %d; use a number above 0", a.Limit)
+	}
+	var all []*sessions.Session
+	for s, err := range f.list(ctx, a) {
+		if err != nil {
+			return err
+		}
+		switch f.format {
+		case JSON:
+			err = f.object(*s)
+		case ID:
+			f.talk.Line(term.Plain, s.SessionID)
+			err = f.talk.Err()
+		default:
+			all = append(all, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		if f.format == Human || f.format == Wide {
+			f.aside.Line(term.Dim, "no sessions")
+		}
+		return nil
+	}
+	f.table(all)
+	return f.talk.Err()
+}
+
+// column is one column of the table of sessions. Titles give way where a terminal is narrow.
+type column struct {
+	head string
+	cell func(*sessions.Session) string
+	wide bool // with every column alone
+}
+
+func (f *Front) table(all []*sessions.Session) {
+	now := time.Now()
+	columns := []column{
+		{"ID", func(s *sessions.Session) string { return s.SessionID }, false},
+		{"STATE", stateOf, false},
+		{"AGE", func(s *sessions.Session) string { return transcript.Lasted(now.Sub(s.CreatedAt)) }, false},
+		{"RUNNER", func(s *sessions.Session) string { return s.Runner }, false},
+		{"TOKENS", tokensOf, false},
+		{"MODEL", func(s *sessions.Session) string { return s.Selections.Evidence.Model }, true},
+		{"SANDBOX", func(s *sessions.Session) string { return s.Containment.Policy }, true},
+		{"UPDATED", func(s *sessions.Session) string { return transcript.Lasted(now.Sub(s.UpdatedAt)) }, true},
+		{"NATIVE", func(s *sessions.Session) string { return s.NativeID }, true},
+		{"DIRECTORY", f.dirOf, false},
+		{"TITLE", func(s *sessions.Session) string { return s.Title }, false},
+	}
+	rows := [][]string{}
+	for _, c := range columns {
+		if c.wide && f.format != Wide {
+			continue
+		}
+		cells := []string{c.head}
+		for _, s := range all {
+			cells = append(cells, term.OneLine(c.cell(s), 0))
+		}
+		rows = append(rows, cells)
+	}
+	limit := f.talk.Width()
+	if f.format == Wide {
+		limit = 0
+	}
+	if limit > 0 && limit < 120 { // the beginning of an id is enough for every command
+		shorten(rows[0][1:])
+	}
+	for y := range len(all) + 1 {
+		var line strings.Builder
+		for x, cells := range rows {
+			line.WriteString(cells[y])
+			if x < len(rows)-1 {
+				line.WriteString(strings.Repeat(" ", widest(cells)-term.Cells(cells[y])+2))
+			}
+		}
+		style := term.Plain
+		switch {
+		case y == 0:
+			style = term.Dim
+		case asks(all[y-1]):
+			style = term.Warn
+		case all[y-1].State == sessions.SessionFailed:
+			style = term.Bad
+		}
+		f.talk.Line(style, strings.TrimRight(term.OneCut(line.String(), limit), " "))
+	}
+}
+
+// shorten cuts ids to the shortest beginnings, of 8 characters at least, that tell them apart.
+func shorten(ids []string) {
+	for n := 8; n < 36; n++ {
+		seen := map[string]bool{}
+		for _, id := range ids {
+			seen[id[:n]] = true
+		}
+		if len(seen) == len(ids) {
+			for i := range ids {
+				ids[i] = ids[i][:n]
+			}
+			return
+		}
+	}
+}
+
+func widest(cells []string) (n int) {
+	for _, c := range cells {
+		n = max(n, term.Cells(c))
+	}
+	return n
+}
+
+func stateOf(s *sessions.Session) string {
+	text := string(s.State)
+	if asks(s) {
+		text += ", asks"
+	}
+	return text
+}
+
+func tokensOf(s *sessions.Session) string {
+	return strings.TrimSuffix(transcript.Tokens(transcript.Count(s.Usage)), " tokens")
+}
+
+// dirOf is a directory as its user writes it.
+func (f *Front) dirOf(s *sessions.Session) string {
+	if home := f.getenv("HOME"); home != "" && home != "/" {
+		if rest, ok := strings.CutPrefix(s.Cwd, home); ok && (rest == "" || rest[0] == '/') {
+			return "~" + rest
+		}
+	}
+	return s.Cwd
+}
