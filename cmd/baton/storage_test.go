@@ -87,6 +87,51 @@ func TestStateDirectoryThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// A state directory that is deleted under a living host takes its sessions with it: the host ends them and itself, and what
+// is called next begins with nothing, beside nobody.
+func TestStateDirectoryIsDeleted(t *testing.T) {
+	for _, name := range []string{"baton/state", "baton"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			config, err := os.ReadFile(w.path("baton/config.toml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := w.open()
+			defer f.close()
+			s := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session
+			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "c", "text": "[say 3][wait]"})
+			f.streaming(s.SessionID, "c")
+			begin := func() {
+				if err := os.MkdirAll(w.path("baton"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				w.write("baton/config.toml", string(config))
+				if list := call[sessions.ListResult](f, "session_list", args{"all": true}).Sessions; len(list) != 0 {
+					t.Errorf("there is %+v", list)
+				}
+			}
+			was := w.hostPID()
+			if err := os.RemoveAll(w.path(name)); err != nil {
+				t.Fatal(err)
+			}
+			if name == "baton" { // with its socket gone, what is called next starts another one beside it
+				begin()
+			}
+			await(t, "the end of the host", func() bool { return !alive(was) })
+			if left := append(w.find("baton bridge"), w.find(" agent ")...); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			begin()
+			again := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session
+			if again.State != sessions.SessionIdle || len(w.find(" host run")) != 1 {
+				t.Errorf("%s, hosts %v", again.State, w.find(" host run"))
+			}
+		})
+	}
+}
+
 // instead puts a text in the place of the journal.
 func instead(text string) func(w *world) func() {
 	return func(w *world) func() {

@@ -73,6 +73,20 @@ func (h *Held) take() (again bool, err error) {
 	return err != nil || now.Ino != have.Ino || now.Dev != have.Dev, nil
 }
 
+// Place tells where the locked file is: at its path (there), deleted or replaced so that another process can lock what is
+// at the path now (lost), or neither: somebody moved it away, and may put it back.
+func (h *Held) Place() (there, lost bool) {
+	var have, now unix.Stat_t
+	if unix.Fstat(int(h.file.Fd()), &have) != nil {
+		return false, false
+	}
+	if unix.Lstat(h.path, &now) == nil {
+		same := now.Ino == have.Ino && now.Dev == have.Dev
+		return same, !same
+	}
+	return false, have.Nlink == 0
+}
+
 // Announce writes one line into the lock file for those who look for the holder: where it listens. A line left by a
 // holder that died is only a hint that leads nowhere.
 func (h *Held) Announce(line string) error {

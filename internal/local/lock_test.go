@@ -25,6 +25,32 @@ func TestLock(t *testing.T) {
 	must(t, h.Close())
 }
 
+// Where a locked file is: at its path, moved away, replaced, deleted.
+func TestPlaceOfALock(t *testing.T) {
+	dir := folder(t)
+	path, away := filepath.Join(dir, "lock"), filepath.Join(dir, "away")
+	h, err := Lock(path)
+	must(t, err)
+	defer h.Close()
+	for _, c := range []struct {
+		does        string
+		do          func() error
+		there, lost bool
+	}{
+		{"nothing", func() error { return nil }, true, false},
+		{"moved away", func() error { return os.Rename(path, away) }, false, false},
+		{"replaced", func() error { return os.WriteFile(path, nil, 0o600) }, false, true},
+		{"put back", func() error { return os.Rename(away, path) }, true, false},
+		{"deleted", func() error { return os.Remove(path) }, false, true},
+		{"made anew", func() error { return os.WriteFile(path, nil, 0o600) }, false, true},
+	} {
+		must(t, c.do())
+		if there, lost := h.Place(); there != c.there || lost != c.lost {
+			t.Errorf("%s: there %v, lost %v", c.does, there, lost)
+		}
+	}
+}
+
 func TestLockRefusesSymlink(t *testing.T) {
 	dir := folder(t)
 	must(t, os.Symlink(filepath.Join(dir, "target"), filepath.Join(dir, "lock")))

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// keepEvery is how often the socket's path is looked at.
-	keepEvery = 10 * time.Second
+	// keepEvery is how often the paths of socket and lock are looked at.
+	keepEvery = 5 * time.Second
 	// endGrace is how long the end of a host waits for the answers of open calls.
 	endGrace = 2 * time.Second
 )
@@ -72,7 +73,11 @@ func Serve(ctx context.Context, o Options) (err error) {
 	serve(ln)
 	var kept sync.WaitGroup
 	kept.Go(func() {
-		claim.Keep(ctx, keepEvery, serve, func(err error) { o.Log.Warn().Err(err).Msg("the host's socket is gone and could not be made anew") })
+		if err := claim.Keep(ctx, keepEvery, serve, func(err error) { o.Log.Warn().Err(err).Msg("the host's socket is gone and could not be made anew") }); err != nil {
+			o.Log.Error().Err(err).Msg("this host is none any more, and ends")
+			h.disinherit(ctx)
+			stop()
+		}
 	})
 	o.Log.Info().Int64("epoch", h.epoch).Str("rung", string(h.can.Rung)).Msg("host serves")
 	h.idle(ctx, o.Config.Host.Idle())
@@ -89,6 +94,26 @@ func Serve(ctx context.Context, o Options) (err error) {
 	}
 	o.Log.Info().Int("live", h.Live()).Msg("host ends")
 	return nil
+}
+
+// disinherit ends the sessions that no host will ever find, because the journal that leads to them was deleted. Where it
+// is still there the next host takes them up.
+func (h *Host) disinherit(ctx context.Context) {
+	if h.disk.present() == nil {
+		return
+	}
+	h.mu.Lock()
+	tenders := slices.Collect(maps.Values(h.tenders))
+	h.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, t := range tenders {
+		wg.Go(func() {
+			if !t.stop(ctx, closeLimit+usually.stop) {
+				h.o.Log.Error().Str("session", t.session).Msg("a session that nobody can find any more could not be ended")
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // counting keeps the host from going idle while a call is open.

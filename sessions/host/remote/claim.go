@@ -59,18 +59,26 @@ func (c *Claim) Listen() (*local.Listener, error) {
 	return l, nil
 }
 
-// Keep looks after the socket until ctx ends. A path that no longer leads to it, because the runtime folder was cleaned
+// ErrClaimLost: the lock's file was deleted or replaced, so that another process may be the host by now.
+var ErrClaimLost = errors.New("the lock of the state directory was deleted or replaced")
+
+// Keep looks after the socket until ctx ends, or until the claim is lost, which is its error. A path that no longer leads to it, because the runtime folder was cleaned
 // up at a logout or by age, would leave a host that nobody reaches and that lets nobody else be it; then the folders and
 // the socket are made anew, and again gets the new listener, to serve it beside the former. What fails is tried again
 // at the next look, and told to failed.
-func (c *Claim) Keep(ctx context.Context, every time.Duration, again func(net.Listener), failed func(error)) {
+func (c *Claim) Keep(ctx context.Context, every time.Duration, again func(net.Listener), failed func(error)) error {
 	look := time.NewTicker(every)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-look.C:
+		}
+		if there, lost := c.lock.Place(); lost {
+			return ErrClaimLost
+		} else if !there {
+			continue // folders made anew would be in the way of whoever puts it back
 		}
 		c.mu.Lock()
 		l := c.listener

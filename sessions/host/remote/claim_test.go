@@ -112,3 +112,61 @@ func TestKeepBringsTheSocketBack(t *testing.T) {
 		t.Error("it left its socket")
 	}
 }
+
+// A host whose state directory was deleted, or stands anew, is none any more: it must not take the socket from the one
+// that is. While the directory is only moved away nothing is made in its place.
+func TestKeepEndsWithTheClaim(t *testing.T) {
+	for name, c := range map[string]struct {
+		do func(state string) error
+	}{
+		"deleted": {os.RemoveAll},
+		"moved away, and another in its place": {func(state string) error {
+			if err := os.Rename(state, state+".away"); err != nil {
+				return err
+			}
+			if err := os.Mkdir(state, 0o700); err != nil {
+				return err
+			}
+			return os.WriteFile(state+"/host.lock", nil, 0o600)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := home(t)
+			claim, err := Take(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := claim.Listen(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(p.State, p.State+".moved"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(p.HostSocket()); err != nil {
+				t.Fatal(err)
+			}
+			unexpected := func(l net.Listener) { t.Errorf("it listens again at %v", l.Addr()) }
+			failed := func(err error) { t.Error(err) }
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			if err := claim.Keep(ctx, time.Millisecond, unexpected, failed); err != nil {
+				t.Errorf("while it is moved away: %v", err)
+			}
+			cancel()
+			if _, err := os.Lstat(p.State); err == nil {
+				t.Error("something was made where it was")
+			}
+			if err := os.Rename(p.State+".moved", p.State); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(p.State); err != nil {
+				t.Fatal(err)
+			}
+			if err := claim.Keep(context.Background(), time.Millisecond, unexpected, failed); !errors.Is(err, ErrClaimLost) {
+				t.Errorf("got %v", err)
+			}
+			if err := claim.Release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
