@@ -11,16 +11,16 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
-// repository makes a repository in the world's folder work, and a linked worktree of it in linked.
-func (w *world) repository() (linked string) {
+// repository makes a repository in a folder, and a linked worktree of it beside it.
+func (w *world) repository(main string) (linked string) {
 	w.t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		w.t.Skip("NOT TESTED: there is no git")
 	}
 	for _, a := range [][]string{{"init", "-q"}, {"config", "user.name", "a"}, {"config", "user.email", "a@b"}, {"commit", "-q", "--allow-empty", "-m", "one"}, {"worktree", "add", "-q", "../linked"}} {
-		w.git(w.work, a...)
+		w.git(main, a...)
 	}
-	return w.path("linked")
+	return filepath.Join(filepath.Dir(main), "linked")
 }
 
 func (w *world) git(dir string, args ...string) string {
@@ -32,6 +32,17 @@ func (w *world) git(dir string, args ...string) string {
 		w.t.Fatalf("git %v: %v %s", args, err, out)
 	}
 	return string(out)
+}
+
+// outsideOf makes a folder that no policy lets a session write to.
+func outsideOf(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "baton-policy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 // needPolicy skips where no mount namespace can be had.
@@ -72,7 +83,7 @@ func (f *front) outcomes(session string, attempts []attempt) {
 // does itself and in what it has its client do.
 func TestPolicyHoldsAnACPAgent(t *testing.T) {
 	w := newWorld(t, "BATON_RUNNER_CURSOR=baton:agent")
-	linked := w.repository()
+	linked := w.repository(w.work)
 	w.json("home/.cursor/mcp.json", args{})
 	w.write("secret", "x")
 	if err := os.MkdirAll(w.path("home/.ssh"), 0o700); err != nil {
@@ -81,11 +92,7 @@ func TestPolicyHoldsAnACPAgent(t *testing.T) {
 	w.write("home/.ssh/id", "secret")
 	f := w.open()
 	defer f.close()
-	outside, err := os.MkdirTemp("/var/tmp", "baton-policy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(outside)
+	outside := outsideOf(t)
 	create := func(sandbox, cwd string) sessions.Session {
 		a := args{"runner": "cursor", "cwd": cwd, "wait_seconds": 30}
 		if sandbox != "" {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// codexCommand lets a Codex behind a mock of its provider run a command, approves what it asks, and tells whether it asked.
+func (f *front) codexCommand(session, text string) (asked bool) {
+	f.t.Helper()
+	call[sessions.SendResult](f, "session_send", args{"session_id": session, "text": text})
+	for {
+		s := f.settle(session)
+		if len(s.Requests) == 0 {
+			if s.Last == nil || s.Last.State != sessions.CommandCompleted {
+				f.t.Errorf("%s: %+v", text, s.Last)
+			}
+			return asked
+		}
+		asked = true
+		call[sessions.RespondResult](f, "session_respond", args{"session_id": session, "request_id": s.Requests[0].RequestID, "decision": "approve"})
+	}
+}
+
+// effects are what commands of a Codex leave in the world: a file, and whether it may be there. Those that ask are
+// approved, which lets them out of Codex's own sandbox.
+type effect struct {
+	script string
+	file   string // "": the script makes result in the workspace
+	ask    bool
+	may    bool
+}
+
+func (w *world) effects(f *front, s sessions.Session, cwd string, effects []effect) {
+	w.t.Helper()
+	for _, e := range effects {
+		op, file := "[shell ", e.file
+		if e.ask {
+			op = "[shellesc "
+		}
+		if file == "" {
+			file = filepath.Join(cwd, "result")
+		}
+		f.codexCommand(s.SessionID, op+e.script+"]")
+		if exists(file) != e.may {
+			w.t.Errorf("%s%s]: %s is there: %v", op, e.script, file, exists(file))
+			for _, ev := range f.events(s.SessionID) {
+				if ev.Tool != nil && ev.Kind == sessions.EventToolCompleted {
+					w.t.Logf("tool: %+v", ev.Tool)
+				}
+			}
+		}
+		os.Remove(file)
+	}
+}
+
+// TestPolicyHoldsCodexACP: the real codex-acp, whose own sandbox goes on inside of the session's. An approval lets a
+// command out of the one, and never out of the other.
+func TestPolicyHoldsCodexACP(t *testing.T) {
+	a := everyAgent[len(everyAgent)-1]
+	w, _ := a.start(t)
+	linked, outside := w.repository(w.work), outsideOf(t)
+	if err := os.MkdirAll(w.path("home/.ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.write("home/.ssh/id", "secret")
+	hooks := filepath.Join(w.work, ".git/hooks")
+	f := w.open()
+	defer f.close()
+	s := a.create(w, f, args{"cwd": linked})
+	needPolicy(t, s)
+	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxWorkspaceWrite || e.SandboxBy != "bridge" || e.Files == nil {
+		t.Errorf("evidence: %+v", e)
+	}
+	w.effects(f, s, linked, []effect{
+		{script: "echo x > result", may: true},
+		{script: "echo x > " + outside + "/new", file: outside + "/new"},
+		{script: "echo x > " + outside + "/new", file: outside + "/new", ask: true},
+		{script: "echo x > " + hooks + "/post-commit", file: hooks + "/post-commit", ask: true},
+		{script: "git config core.fsmonitor x && touch result", ask: true},
+		{script: "echo x >> $CODEX_HOME/config.toml && touch result", ask: true},
+		{script: "echo x > $HOME/.bashrc", file: w.path("home/.bashrc"), ask: true},
+		{script: "cat $HOME/.ssh/id && touch result", ask: true},
+		{script: "ls " + w.path("baton/state") + " && touch result", ask: true},
+		{script: "git add -A && git commit -q --allow-empty -m two && touch result", ask: true, may: true},
+	})
+	if log := w.git(linked, "log", "--oneline"); strings.Count(log, "two") != 1 {
+		t.Errorf("log: %s", log)
+	}
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+
+	s = a.create(w, f, args{"cwd": linked, "sandbox": sessions.SandboxReadOnly})
+	w.effects(f, s, linked, []effect{{script: "echo x > result"}, {script: "echo x > result", ask: true}})
+}
+
+// TestPolicyOfCodex: the real Codex is held by its own sandbox, which goes on inside of a session; an approval lets a
+// command out of it. What is hidden stays hidden from that one too.
+func TestPolicyOfCodex(t *testing.T) {
+	w, _ := codexWorld(t)
+	outside := outsideOf(t) // of /tmp, which Codex lets its commands write to
+	main := filepath.Join(outside, "main")
+	if err := os.Mkdir(main, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	linked := w.repository(main)
+	if err := os.MkdirAll(w.path("home/.ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.write("home/.ssh/id", "secret")
+	hooks := filepath.Join(main, ".git/hooks")
+	f := w.open()
+	defer f.close()
+	s := w.codex(f, args{"cwd": linked})
+	needPolicy(t, s)
+	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxWorkspaceWrite || e.SandboxBy != "agent" || e.Files == nil || e.Files.Name != "hidden" || e.Files.Hidden == 0 {
+		t.Errorf("evidence: %+v %+v", e, e.Files)
+	}
+	w.effects(f, s, linked, []effect{
+		{script: "echo x > result", may: true},
+		{script: "echo x > " + outside + "/new", file: outside + "/new"},
+		{script: "echo x > " + outside + "/new", file: outside + "/new", ask: true, may: true}, // which is what was approved
+		{script: "echo x > " + hooks + "/post-commit", file: hooks + "/post-commit"},
+		{script: "cat $HOME/.ssh/id && touch result"},
+		{script: "cat $HOME/.ssh/id && touch result", ask: true},
+		{script: "ls " + w.path("baton/state") + " && touch result"},
+		{script: "ls " + w.path("baton/state") + " && touch result", ask: true},
+		{script: "git add -A && git commit -q --allow-empty -m two && touch result", ask: true, may: true},
+	})
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	s = w.codex(f, args{"cwd": linked, "sandbox": sessions.SandboxReadOnly})
+	w.effects(f, s, linked, []effect{{script: "echo x > result"}, {script: "cat result; git status && echo x > " + outside + "/new", file: outside + "/new"}})
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	s = w.codex(f, args{"cwd": linked, "sandbox": sessions.SandboxFullAccess})
+	if e := s.Selections.Evidence; e.Files != nil {
+		t.Errorf("evidence: %+v", e.Files)
+	}
+	w.effects(f, s, linked, []effect{
+		{script: "echo x > " + outside + "/new", file: outside + "/new", may: true},
+		{script: "cat $HOME/.ssh/id && touch result", may: true},
+		{script: "ls " + w.path("baton/state") + " && touch result"},
+	})
+}
