@@ -30,14 +30,19 @@ func startBenchAgent(ctx context.Context, h *benchHome, argv ...string) (*benchA
 	}
 	a := &benchAgent{cmd: exec.CommandContext(ctx, self, argv...)}
 	a.cmd.Env, a.cmd.Dir = h.env, h.work()
+	return a, a.begin()
+}
+
+// begin starts the process on pipes of ours.
+func (a *benchAgent) begin() (err error) {
 	if a.in, err = a.cmd.StdinPipe(); err != nil {
-		return nil, err
+		return err
 	}
 	if a.raw, err = a.cmd.StdoutPipe(); err != nil {
-		return nil, err
+		return err
 	}
 	a.out = bufio.NewReaderSize(a.raw, 64<<10)
-	return a, a.cmd.Start()
+	return a.cmd.Start()
 }
 
 // end closes its input and waits for it to leave.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"os/exec"
 	"strings"
 	"syscall"
 
@@ -121,50 +119,9 @@ var codexResumes = []codexScenario{
 // another opens a conversation with a Codex of its own, and returns what ends that.
 func (x *codexRun) another(thread string) (end func()) {
 	x.t.Helper()
-	cmd := exec.Command(x.binary, "app-server")
-	cmd.Dir, cmd.Env = x.work, x.env
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		x.t.Fatal(err)
-	}
-	end = func() {
-		in.Close()
-		_ = cmd.Wait() // however it leaves
-	}
-	for _, m := range []args{
-		{"id": 1, "method": "initialize", "params": args{"clientInfo": args{"name": "other", "version": "1"}}},
-		{"method": "initialized"},
-		{"id": 2, "method": "thread/resume", "params": args{"threadId": thread}},
-	} {
-		if err := json.NewEncoder(in).Encode(m); err != nil {
-			x.t.Fatal(err)
-		}
-	}
-	for d := json.NewDecoder(out); ; {
-		var m struct {
-			ID     int
-			Error  json.RawMessage
-			Result json.RawMessage
-		}
-		if err := d.Decode(&m); err != nil {
-			end()
-			x.t.Fatal(err)
-		}
-		if m.Error != nil {
-			end()
-			x.t.Fatalf("the other Codex: %s", m.Error)
-		}
-		if m.ID == 2 && m.Result != nil {
-			return end
-		}
-	}
+	r := x.raw()
+	r.call("thread/resume", args{"threadId": thread}, nil)
+	return r.end
 }
 
 // killAgent ends the only Codex of the world as a crash does.

@@ -28,7 +28,7 @@ func codexScenarios() []codexScenario {
 }
 
 // codexSample is how many of them a run without BATON_FULL plays.
-const codexSample = 12
+const codexSample = 10
 
 // TestCodexScenarios plays the table with the Codex of BATON_TEST_CODEX: all of it with BATON_FULL=1, else a sample that
 // BATON_SEED chooses.
