@@ -216,7 +216,7 @@ func (i *installation) report(done installed) error {
 		fmt.Fprintf(i.out, "  proof: MCP %s with %d tools after %d ms; its host answered; a scripted agent took a turn and was closed (%s), %d ms in all\n",
 			p.Protocol, p.Tools, p.HandshakeMS, p.Stopped, p.TotalMS)
 	}
-	if done.Action != "unchanged" {
+	if done.Action == "installed" {
 		fmt.Fprintf(i.out, "  next: %s\n", i.host.Restart)
 	}
 	return nil

@@ -338,6 +338,13 @@ func encode(v any) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
+	if m, ok := v.(map[string]string); ok {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			parts = append(parts, encode(name)+": "+encode(m[name]))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
 	if err := e.Encode(v); err != nil {
 		return "null"
 	}
