@@ -297,9 +297,19 @@ func TestFullDisk(t *testing.T) {
 
 // A host that starts on a full disk adopts what lives, reads what is there and refuses the rest; so does it end a session.
 func TestHostStartsOnAFullDisk(t *testing.T) {
-	if !inNamespace(t) {
-		return
+	if inNamespace(t) {
+		startsOnAFullDisk(t, true)
 	}
+}
+
+// Without the room that it keeps for that day, too.
+func TestHostStartsOnAFullDiskWithoutReserve(t *testing.T) {
+	if inNamespace(t) {
+		startsOnAFullDisk(t, false)
+	}
+}
+
+func startsOnAFullDisk(t *testing.T, reserve bool) {
 	w, fill, free := smallDisk(t)
 	f := w.open()
 	defer f.close()
@@ -309,6 +319,11 @@ func TestHostStartsOnAFullDisk(t *testing.T) {
 	call[sessions.SendResult](f, "session_send", args{"session_id": busy, "text": fmt.Sprintf("[slow 10][say %d]", n), "command_id": "c-1"})
 	f.streaming(busy, "c-1")
 	await(t, "the host's reserve", func() bool { return exists(w.path("baton/state/reserve")) })
+	if !reserve {
+		if err := os.Remove(w.path("baton/state/reserve")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	fill()
 	w.killHost()
 	troubled(w, f, sessions.CodeStorageFull, busy, idle, fill)

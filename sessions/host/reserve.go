@@ -26,8 +26,15 @@ func reservePath(p place.Places) string { return filepath.Join(p.State, "reserve
 // openJournal opens the journal of the places, on a full disk with the help of the reserve.
 func openJournal(ctx context.Context, p place.Places, o journal.Options) (*journal.Journal, error) {
 	j, err := journal.Open(ctx, p.Journal(), o)
-	if sessions.CodeOf(err) != sessions.CodeStorageFull || os.Remove(reservePath(p)) != nil {
+	full := err
+	if err == nil {
+		full = j.Health() // it may be open and take no changes
+	}
+	if sessions.CodeOf(full) != sessions.CodeStorageFull || os.Remove(reservePath(p)) != nil {
 		return j, err
+	}
+	if j != nil {
+		_ = j.Close() // nothing was changed through it
 	}
 	return journal.Open(ctx, p.Journal(), o)
 }

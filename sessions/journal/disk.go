@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ type disk interface {
 	size(path string) (n int64, exists bool, err error)
 	create(path string) error     // an empty file that only we may read
 	shm(path string) error        // the same for the shared memory, unless it is there
+	rewrite(path string) error    // the same bytes once more, durable after; nothing where it is not there
 	rename(from, to string) error // from is durable before, the new name after
 	remove(path string) error     // no error when it is not there
 }
@@ -120,6 +122,33 @@ func (osDisk) shm(path string) error {
 		return err
 	}
 	return f.Close()
+}
+
+func (osDisk) rewrite(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b := make([]byte, 256<<10)
+	for at := int64(0); ; {
+		n, err := f.ReadAt(b, at)
+		if n > 0 {
+			if _, err := f.WriteAt(b[:n], at); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return f.Sync()
+		}
+		if err != nil {
+			return err
+		}
+		at += int64(n)
+	}
 }
 
 func (osDisk) rename(from, to string) error {

@@ -224,6 +224,24 @@ func (d *fakeDisk) create(path string) error {
 	return nil
 }
 
+func (d *fakeDisk) rewrite(path string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, ok := d.names[path]
+	if !ok {
+		return nil
+	}
+	if err := d.step("rewrite", path); err != nil {
+		return err
+	}
+	n.limbo = append(n.limbo, change{0, append([]byte(nil), n.now...)})
+	if err := d.step("sync", path); err != nil {
+		return err
+	}
+	n.sync()
+	return nil
+}
+
 func (d *fakeDisk) rename(from, to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -164,7 +164,7 @@ func (j *Journal) reopen(ctx context.Context) error {
 	_ = j.writer.close()
 	j.writer = nil
 	j.file.renew()
-	err := j.connect(ctx, true)
+	full, err := j.connect(ctx, true)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err != nil {
@@ -174,8 +174,8 @@ func (j *Journal) reopen(ctx context.Context) error {
 		j.failed = opening(j.path, j.file.because(err))
 		return j.failed
 	}
-	j.failed, j.degraded = nil, nil
-	return nil
+	j.failed, j.degraded = full, nil
+	return full
 }
 
 // Close waits for the updates and views under way, refuses new ones with ErrClosed, and brings the log into the

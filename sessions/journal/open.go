@@ -48,7 +48,7 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if j.file, err = watch(o.vfs); err != nil {
 		return nil, errors.Join(err, j.release())
 	}
-	if err := j.connect(ctx, false); err != nil {
+	if j.failed, err = j.connect(ctx, false); err != nil {
 		err = opening(path, j.file.because(err))
 		j.file.forget()
 		return nil, errors.Join(err, j.release())
@@ -67,36 +67,37 @@ func opening(path string, err error) error {
 	return err
 }
 
-// connect opens the writer and fills the pool of readers, which must be empty. verify reads the whole file.
-func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
+// connect opens the writer and fills the pool of readers, which must be empty. verify reads the whole file. full is why a
+// journal that can be read takes no changes: there is no room to bring its log in.
+func (j *Journal) connect(ctx context.Context, verify bool) (full, err error) {
 	disk := j.o.disk
 	size, exists, err := disk.size(j.path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	log, _, err := disk.size(j.path + "-wal")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case !exists && log > 0:
 		// A new database would take the frames of the old log for its own.
-		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is missing, but its log %s-wal is there", j.path, j.path).
+		return nil, sessions.Errorf(sessions.CodeStorageFailed, "journal %s is missing, but its log %s-wal is there", j.path, j.path).
 			Do("put the journal back beside its log, or move the log away")
 	case !exists:
 		if err := j.create(ctx); err != nil {
-			return fmt.Errorf("create: %w", err)
+			return nil, fmt.Errorf("create: %w", err)
 		}
 	case size == 0:
-		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is empty: a journal never is", j.path).
+		return nil, sessions.Errorf(sessions.CodeStorageFailed, "journal %s is empty: a journal never is", j.path).
 			Do("restore it from a copy, or move it away to begin with no sessions")
 	}
 	if err := disk.shm(j.path + "-shm"); err != nil {
-		return err
+		return nil, err
 	}
 	w, err := connect(ctx, j.path, j.file.name, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -104,27 +105,36 @@ func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
 		}
 	}()
 	if err := w.migrate(j.path, j.o.steps); err != nil {
-		return err
+		return nil, err
 	}
 	mode, err := w.text("PRAGMA journal_mode")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if mode != "wal" {
-		return fmt.Errorf("journal mode is %q, not wal", mode)
+		return nil, fmt.Errorf("journal mode is %q, not wal", mode)
 	}
 	w.countLog()
 	// What a crashed process left in the log may be in the page cache alone, with its fsync failed: write it again.
-	if _, _, err := w.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err != nil {
-		return err
+	_, _, err = w.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	if err = j.file.because(err); err != nil && noRoom(err) {
+		// The database would have to grow. What is there can be read all the same, and sessions can be stopped; the log is
+		// made durable where it is, which takes no room, and changes wait.
+		full = refuse(j.path, "bring its log in", err)
+		if err := disk.rewrite(j.path + "-wal"); err != nil {
+			return nil, errors.Join(full, err)
+		}
+		verify = false
+	} else if err != nil {
+		return nil, err
 	}
 	if verify {
 		if err := w.verify(j.path, j.o.Now()); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := j.file.syncLost(); err != nil {
-		return err
+		return nil, err
 	}
 	readers := make([]*conn, 0, j.o.Readers)
 	for range j.o.Readers {
@@ -133,7 +143,7 @@ func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
 			for _, r := range readers {
 				err = errors.Join(err, r.close())
 			}
-			return err
+			return nil, err
 		}
 		readers = append(readers, r)
 	}
@@ -141,7 +151,7 @@ func (j *Journal) connect(ctx context.Context, verify bool) (err error) {
 		j.readers <- r
 	}
 	j.writer, j.nextTrim = w, j.o.checkpoint
-	return nil
+	return full, nil
 }
 
 // create builds a new journal under another name and gives it its own when it is whole and durable, so that a crash

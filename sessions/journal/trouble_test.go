@@ -1,8 +1,11 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -83,6 +86,76 @@ func TestFullDiskRefusesAndRecovers(t *testing.T) {
 				return err
 			})
 		})
+	}
+}
+
+// A process is killed with a long log, and there is no room to bring it in. The next one reads everything, takes no
+// changes, loses nothing to a power cut, and goes on when there is room.
+func TestOpenOnAFullDisk(t *testing.T) {
+	for name, cause := range map[string]error{"SQLite's word": sqlite3.FULL, "the system's": syscall.ENOSPC, "quota": syscall.EDQUOT} {
+		t.Run(name, func(t *testing.T) { openOnAFullDisk(t, cause) })
+	}
+}
+
+func openOnAFullDisk(t *testing.T, cause error) {
+	d := newFakeDisk(t, 1)
+	o := d.options()
+	o.checkpoint = 1 << 20
+	j := checked(t, openAt(t, cutPath, o))
+	s := newSession(t, j)
+	for range 40 {
+		if err := addEvents(j, s.ID, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d = d.crash(t)
+	var noRoom atomic.Bool
+	noRoom.Store(true)
+	d.fail = func(op, name string) error {
+		if op == "write" && noRoom.Load() {
+			return cause
+		}
+		return nil
+	}
+	j = openFake(t, d)
+	refused(t, j.Health(), sessions.CodeStorageFull, cutPath, "space")
+	for range 2 {
+		refused(t, addEvents(j, s.ID, 1), sessions.CodeStorageFull, "space")
+		view(t, j, func(tx *Tx) error {
+			p, err := tx.ReadEvents(s.ID, 0, 500, nil, 0)
+			if len(p.Events) != 400 {
+				t.Errorf("%d events can be read, want 400", len(p.Events))
+			}
+			return err
+		})
+		noLoss(t, d, s.ID, 400)
+		refused(t, j.Reopen(t.Context()), sessions.CodeStorageFull, "space") // and is no worse for it
+	}
+	noRoom.Store(false)
+	if err := j.Reopen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := addEvents(j, s.ID, 1); err != nil || j.Health() != nil {
+		t.Errorf("with room again: %v, %v", err, j.Health())
+	}
+	noLoss(t, d, s.ID, 401)
+}
+
+// The same bytes once more, and no others: also of a file that is longer than what is copied at a time.
+func TestRewrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := (osDisk{}).rewrite(path); err != nil {
+		t.Errorf("what is not there: %v", err)
+	}
+	want := bytes.Repeat([]byte("0123456789abcdef\n"), 40_000)
+	if err := os.WriteFile(path, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (osDisk{}).rewrite(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes are there, %v", len(got), err)
 	}
 }
 
@@ -181,6 +254,31 @@ func TestOpenAfterFailedSyncAndCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	noLoss(t, d, s.ID, 4)
+}
+
+// The same, where there is no room to bring the log in: what is read survives.
+func TestOpenOnAFullDiskAfterFailedSync(t *testing.T) {
+	d := newFakeDisk(t, 1)
+	j := openFake(t, d)
+	s := newSession(t, j)
+	if err := addEvents(j, s.ID, 1); err != nil {
+		t.Fatal(err)
+	}
+	failSyncs(d, "-wal", 1)
+	refused(t, addEvents(j, s.ID, 7), sessions.CodeStorageFailed)
+	d = d.crash(t)
+	d.fail = func(op, _ string) error {
+		if op == "write" {
+			return sqlite3.FULL
+		}
+		return nil
+	}
+	j = openFake(t, d)
+	view(t, j, func(tx *Tx) error {
+		s, _, err := tx.FindSession(s.ID)
+		noLoss(t, d, s.ID, s.LastSeq)
+		return err
+	})
 }
 
 // SQLite keeps the errors of its own checkpoints to itself; ours are seen.
