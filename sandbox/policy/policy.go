@@ -169,6 +169,9 @@ func (c *compiler) bringBack(roots []string) {
 			wanted = append(wanted, filepath.SplitList(value)...)
 		default:
 			wanted = append(wanted, value)
+			if fi, err := os.Stat(value); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+				wanted = append(wanted, c.program(c.real(value)))
+			}
 		}
 	}
 	for _, path := range wanted {
@@ -192,12 +195,17 @@ func (c *compiler) bringBack(roots []string) {
 	}
 }
 
-// program is what of a program has to be seen: its folder, or for a script of npm everything that was installed with it.
+// program is what of a program has to be seen: its folder, that above a bin (Codex 0.171 has its bubblewrap beside it), or
+// for a script of npm everything that was installed with it.
 func (c *compiler) program(path string) string {
 	if i := strings.Index(path, "/node_modules/"); i > 0 {
 		return path[:i] + "/node_modules"
 	}
-	if dir := filepath.Dir(path); c.below(sandbox.Private, dir) {
+	dir := filepath.Dir(path)
+	if above := filepath.Dir(dir); filepath.Base(dir) == "bin" && c.below(sandbox.Private, above) {
+		return above
+	}
+	if c.below(sandbox.Private, dir) {
 		return dir
 	}
 	return path

@@ -263,6 +263,12 @@ func TestBroughtBack(t *testing.T) {
 	u.put("../ca.pem", "cert")
 	u.put("../agent/node_modules/a/run.js", "x")
 	u.put("../agent/other", "x")
+	u.put("../native/bin/program", "x")
+	u.put("../native/resources/helper", "x")
+	if err := os.Chmod(filepath.Join(base, "native/bin/program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	u.env = append(u.env, "NATIVE="+filepath.Join(base, "native/bin/program"))
 	u.put("../lost", "x")
 	u.put("../home/.ssh/id", "secret")
 	u.put("../home/file", "x")
@@ -281,7 +287,7 @@ func TestBroughtBack(t *testing.T) {
 	ro.can("git log --oneline")
 	ro.cannot("git commit -q --allow-empty -m two", "echo x > file")
 	s := start(t, a)
-	s.can("echo y > file", "tool", "cat $SSL_CERT_FILE", "cat "+a.Executable, "cat ~/file", "echo x > ~/.codex/new", "test $TMPDIR = /tmp", "echo x > /tmp/x")
+	s.can("echo y > file", "tool", "cat $SSL_CERT_FILE", "cat "+a.Executable, "cat $NATIVE", "cat "+base+"/native/resources/helper", "cat ~/file", "echo x > ~/.codex/new", "test $TMPDIR = /tmp", "echo x > /tmp/x")
 	s.cannot("cat "+base+"/lost", "cat "+base+"/agent/other", "cat ~/.ssh/id", "echo x > ~/file", "echo x > "+a.Executable, "echo x > ~/.codex/config.toml")
 	if exists := func() bool { _, err := os.Stat("/tmp/x"); return err == nil }(); exists {
 		t.Error("/tmp is the machine's")
