@@ -545,7 +545,7 @@ func (d *driver) takeUp(s sessions.Session) (bool, error) {
 		return false, err
 	case refusal == nil:
 		return false, nil
-	case refusal.Code == sessions.CodeNotFound && d.p.runner == "cursorlike" && !exists(d.stored(s)):
+	case refusal.Code == sessions.CodeNotFound && d.forgot(s):
 		return true, d.create(false) // killed before it wrote anything, and says so
 	case excused[refusal.Code]:
 		return false, nil
@@ -553,7 +553,12 @@ func (d *driver) takeUp(s sessions.Session) (bool, error) {
 	return false, refusal
 }
 
-// stored is where the Cursor-like agent keeps a conversation.
-func (d *driver) stored(s sessions.Session) string {
-	return filepath.Join(d.m.w.path("home"), ".cursor", "acp-sessions", s.NativeID, "store.jsonl")
+// forgot tells whether the agent kept nothing of a conversation, because it was killed before it wrote any of it.
+func (d *driver) forgot(s sessions.Session) bool {
+	kept := d.m.w.path("home/.cursor/acp-sessions/" + s.NativeID + "/store.jsonl")
+	if d.p.runner == "codexlike" {
+		kept = d.m.w.path("home/.codex/sessions/*/*/*/rollout-*-" + s.NativeID + ".jsonl")
+	}
+	found, err := filepath.Glob(kept)
+	return err == nil && len(found) == 0
 }

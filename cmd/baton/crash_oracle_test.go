@@ -278,7 +278,7 @@ func (j *judge) exits() {
 		var back sessions.ResumeResult
 		refusal, err = d.m.call("session_resume", args{"session_id": id, "acknowledge_unknown": true, "wait_seconds": 40}, &back)
 		switch {
-		case err == nil && refusal != nil && refusal.Code == sessions.CodeNotFound && d.p.runner == "cursorlike" && !exists(d.stored(closed.Session)):
+		case err == nil && refusal != nil && refusal.Code == sessions.CodeNotFound && d.forgot(closed.Session):
 			// The agent was killed before it wrote anything of this conversation; that is the exit that is left.
 			refusal, err = d.m.call("session_close", args{"session_id": id, "delete": true}, nil)
 			if err != nil || refusal != nil {
