@@ -41,7 +41,7 @@ func (f *Front) Attach(ctx context.Context, a Attach) error {
 		if w.talks && s.State.Live() {
 			hint += "\n-- a line is a prompt, :help tells more, Ctrl-C interrupts the turn, Ctrl-D detaches"
 		}
-		f.aside.Line(term.Dim, hint)
+		w.welcome = hint
 	}
 	if !s.State.Live() && s.State != sessions.SessionReserved {
 		w.dead, w.talks = true, false

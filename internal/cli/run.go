@@ -42,6 +42,9 @@ func (f *Front) Run(ctx context.Context, r Run) error {
 		w.mute = false
 		w.p = transcript.NewPrinter(f.talk, nobody(), r.Options)
 	}
+	if !w.mute && !r.Quiet {
+		f.aside.Line(term.Dim, "-- session "+id)
+	}
 	if r.Limit > 0 {
 		t := time.NewTimer(r.Limit)
 		defer t.Stop()

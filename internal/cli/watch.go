@@ -27,6 +27,8 @@ type watch struct {
 	mute  bool   // nothing of what happens is printed, only questions
 	deaf  bool   // it answers nothing, and what is asked is no reason to end
 
+	welcome string // what is said below the history
+
 	p       *transcript.Printer
 	running string // the command that runs
 	began   time.Time
@@ -135,6 +137,9 @@ func (w *watch) take(ctx context.Context, s step) error {
 		}
 		return nil
 	case s.caught:
+		if !w.caught && w.welcome != "" {
+			w.f.aside.Line(term.Dim, w.welcome)
+		}
 		w.caught, w.behind = true, 0
 		return w.question(ctx)
 	case w.caught:
