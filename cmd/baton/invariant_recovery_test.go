@@ -60,6 +60,9 @@ func TestI14_OneBrokenSessionBlocksNoOther(t *testing.T) {
 func TestI14_FrozenBridge(t *testing.T) {
 	for _, closing := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed %v", closing), func(t *testing.T) {
+			if closing && testing.Short() {
+				return // it takes as long as the other one
+			}
 			t.Parallel()
 			w := recordedWorld(t)
 			f := w.open()

@@ -315,7 +315,10 @@ func startsOnAFullDisk(t *testing.T, reserve bool) {
 	defer f.close()
 	busy := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session.SessionID
 	idle := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session.SessionID
-	const n = 1000
+	n := 1000
+	if !reserve {
+		n = 400
+	}
 	call[sessions.SendResult](f, "session_send", args{"session_id": busy, "text": fmt.Sprintf("[slow 10][say %d]", n), "command_id": "c-1"})
 	f.streaming(busy, "c-1")
 	await(t, "the host's reserve", func() bool { return exists(w.path("baton/state/reserve")) })

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -194,10 +193,14 @@ func (h *Host) probe(ctx context.Context, spec bridge.Spec) (sessions.Probe, err
 		switch f.Kind {
 		case bridge.OutProbed:
 			var p sessions.Probe
-			return p, json.Unmarshal(f.Body, &p)
+			err := json.Unmarshal(f.Body, &p)
+			return p, err
 		case bridge.OutFailed:
 			var e bridge.Failure
-			return sessions.Probe{}, errors.Join(json.Unmarshal(f.Body, &e), e.Error)
+			if err := json.Unmarshal(f.Body, &e); err != nil {
+				return sessions.Probe{}, err
+			}
+			return sessions.Probe{}, e.Error
 		}
 	}
 }
