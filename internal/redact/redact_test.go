@@ -1,0 +1,247 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// brute is what a Stream must give, by looking for everything everywhere.
+func brute(text string, needles []string) string {
+	mark := make([]bool, len(text))
+	all := func(from, to int) {
+		for i := from; i < to; i++ {
+			mark[i] = true
+		}
+	}
+	for i := range len(text) {
+		for _, w := range needles {
+			if strings.HasPrefix(text[i:], w) {
+				all(i, i+len(w))
+			}
+		}
+		for _, r := range rules {
+			if !strings.HasPrefix(text[i:], r.prefix) || i > 0 && alnum[text[i-1]] {
+				continue
+			}
+			end := i + len(r.prefix)
+			for end < len(text) && r.class[text[end]] {
+				end++
+			}
+			if end-i-len(r.prefix) >= r.least {
+				all(i, end)
+			}
+		}
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		if !mark[i] {
+			b.WriteByte(text[i])
+		} else if i == 0 || !mark[i-1] {
+			b.WriteString(Mask)
+		}
+	}
+	return b.String()
+}
+
+func random(t *testing.T) *rand.Rand {
+	seed := uint64(1)
+	if s, err := strconv.ParseUint(os.Getenv("BATON_SEED"), 10, 64); err == nil {
+		seed = s
+	}
+	t.Logf("BATON_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func pieces(r *rand.Rand, st *Stream, text string) string {
+	var out []byte
+	for rest := text; rest != ""; {
+		n := 1 + r.IntN(min(len(rest), 1+r.IntN(40)))
+		out = st.Write(out, rest[:n])
+		rest = rest[n:]
+	}
+	return string(st.Close(out))
+}
+
+// Whatever the pieces, the output is that of the whole text.
+func TestStreamDoesNotDependOnPieces(t *testing.T) {
+	r := random(t)
+	cases := 20000
+	if testing.Short() {
+		cases = 3000
+	}
+	for range cases {
+		var needles []string
+		for range 1 + r.IntN(4) {
+			b := make([]byte, 1+r.IntN(6))
+			for j := range b {
+				b[j] = "abc"[r.IntN(3)]
+			}
+			needles = append(needles, string(b))
+		}
+		var b strings.Builder
+		for b.Len() < r.IntN(120) {
+			switch r.IntN(12) {
+			case 0:
+				b.WriteString(rules[r.IntN(len(rules))].prefix)
+			case 1:
+				b.WriteString(strings.Repeat("A", r.IntN(70)))
+			case 2:
+				b.WriteString("sk-")
+			case 3:
+				b.WriteString([]string{" ", "\n", "-", ".", "ä", "\x00"}[r.IntN(6)])
+			default:
+				b.WriteByte("abcd"[r.IntN(4)])
+			}
+		}
+		text := b.String()
+		s := (&Set{}).build(needles, rules)
+		want := brute(text, needles)
+		if got := pieces(r, s.Stream(), text); got != want {
+			t.Fatalf("needles %q, text %q:\n got %q\nwant %q", needles, text, got, want)
+		}
+		if got, some := s.Redact(text); got != want || some != (want != text) {
+			t.Fatalf("needles %q, text %q, at once:\n got %q, %v\nwant %q", needles, text, got, some, want)
+		}
+	}
+}
+
+// A stream used twice forgets its first text.
+func TestStreamBeginsAgain(t *testing.T) {
+	s := (&Set{}).build([]string{"secret"}, rules)
+	st := s.Stream()
+	first := string(st.Close(st.Write(nil, "a sec")))
+	second := string(st.Close(st.Write(nil, "ret")))
+	if first+second != "a secret" {
+		t.Errorf("%q %q", first, second)
+	}
+}
+
+// A secret that becomes known in the middle of a text is looked for in what is still held.
+func TestStreamUsesAnotherSet(t *testing.T) {
+	old, now := (&Set{}).build([]string{"first-secret"}, nil), (&Set{}).build([]string{"first-secret", "fir-tree"}, nil)
+	st := old.Stream()
+	out := st.Write(nil, "the fir")
+	st.Use(now)
+	out = st.Close(st.Write(out, "-tree and first-secret"))
+	if got := string(out); got != "the "+Mask+" and "+Mask {
+		t.Errorf("%q", got)
+	}
+}
+
+const secret = `Tr0ub4dor&3/<"\+=~ä`
+
+func TestEncodings(t *testing.T) {
+	s := New([]string{secret})
+	once, _ := json.Marshal(secret)
+	twice, _ := json.Marshal(string(once))
+	forms := map[string]string{"raw": secret, "JSON": string(once), "JSON in JSON": string(twice), "query": url.QueryEscape(secret), "path": url.PathEscape(secret),
+		"hex": hex.EncodeToString([]byte(secret)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(secret)))}
+	for _, before := range []string{"", "a", "ab", "abc"} {
+		for _, after := range []string{"", "x", "xy", "xyz"} {
+			forms["base64 "+before+after] = base64.StdEncoding.EncodeToString([]byte(before + secret + after))
+			forms["URL base64 "+before+after] = base64.URLEncoding.EncodeToString([]byte(before + secret + after))
+		}
+	}
+	for name, form := range forms {
+		got, some := s.Redact("before " + form + " after")
+		left := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(got, "before "), " after"), Mask, "")
+		if !some || len(left) > 14 || strings.Contains(got, secret[:8]) { // what the alignment leaves is no whole secret
+			t.Errorf("%s: %q became %q", name, form, got)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	long := "Ab1" + strings.Repeat("x7Yq", 20)
+	for _, tt := range []struct{ text, want string }{
+		{"key sk-proj-" + long + ".", "key " + Mask + "."},
+		{`{"k":"sk-ant-api03-` + long + `"}`, `{"k":"` + Mask + `"}`},
+		{"ghp_" + long[:36] + " x", Mask + " x"},
+		{"export AWS=AKIAIOSFODNN7EXAMPLE", "export AWS=" + Mask},
+		{"Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.abc-def_123", "Bearer " + Mask},
+		{"-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIE", 30) + "\n-----END PRIVATE KEY-----", "-----BEGIN " + Mask + "-----END PRIVATE KEY-----"},
+		// What is none.
+		{"risk-" + long, "risk-" + long},
+		{"sk-short", "sk-short"},
+		{"task-force and disk-space", "task-force and disk-space"},
+		{"AKIA is a prefix", "AKIA is a prefix"},
+		{"npm_config_registry=https://registry.npmjs.org", "npm_config_registry=https://registry.npmjs.org"},
+	} {
+		if got, _ := New(nil).Redact(tt.text); got != tt.want {
+			t.Errorf("%q:\n got %q\nwant %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+func TestUsable(t *testing.T) {
+	for v, want := range map[string]bool{"": false, "true": false, "short1": false, "production": false, "password": false, "aaaaaaaaaaaaaaaa": true,
+		"hunter22": true, "Passw0rd": true, "12345678": false, strings.Repeat(" ", 20): false, strings.Repeat("x", 5000): false} {
+		if Usable(v) != want {
+			t.Errorf("%.20q: %v", v, !want)
+		}
+	}
+	if got, some := New([]string{"production"}).Redact("production"); some || got != "production" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	s := New([]string{secret, "ordinary-secret-1"})
+	in := map[string]any{"n": json.Number("12345678901234567890.5"), "list": []any{"a", secret, map[string]any{secret: "ordinary-secret-1", "x": nil}}, "t": "\nsk-" + strings.Repeat("aB3", 12)}
+	text, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, some := s.JSON(text)
+	if want := `{"list":["a","` + Mask + `",{"` + Mask + `":"` + Mask + `","x":null}],"n":12345678901234567890.5,"t":"\n` + Mask + `"}`; string(got) != want || !some {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	for _, same := range []string{`{"b":1,  "a":"risk-` + strings.Repeat("aB3", 12) + `"}`, `{"a":`, `ordinary-secret-1`, `{}`} {
+		if got, some := s.JSON([]byte(same)); some || string(got) != same {
+			t.Errorf("%s became %s", same, got)
+		}
+	}
+}
+
+// Nothing that an agent writes makes it slow: each byte costs the same, whatever came before.
+func TestHostileText(t *testing.T) {
+	s := New(nil)
+	for _, unit := range []string{"sk-", "sk-a", "PRIVATE KEY-----", "ghp_ghp_", "AKIA"} {
+		text := strings.Repeat(unit, 200_000)
+		st := s.Stream()
+		st.Write(nil, text)
+		if len(st.runs) > 100 || len(st.held) > 2000 {
+			t.Errorf("%q: %d runs, %d bytes held", unit, len(st.runs), len(st.held))
+		}
+	}
+}
+
+func BenchmarkJSON(b *testing.B) {
+	var values []string
+	for i := range 50 {
+		values = append(values, fmt.Sprintf("secret-%d-%040d", i, i*7919))
+	}
+	s := New(values)
+	text := bytes.Repeat([]byte(`{"kind":"text","command":"c-1","item":"i","text":"some ordinary sk-12 text 0000 of the model, secret-1 of it"}`), 300)
+	text = append(append([]byte("["), bytes.ReplaceAll(text, []byte("}{"), []byte("},{"))...), ']')
+	b.SetBytes(int64(len(text)))
+	b.ReportMetric(float64(len(s.next)*4+len(s.nodes)*20)/1e6, "MB")
+	for b.Loop() {
+		if _, some := s.JSON(text); some {
+			b.Fatal("found")
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// Package redact takes secrets out of what an agent says, before anybody keeps it.
+//
+// Two kinds are found: exact values that were handed over, in the encodings that text goes through, and values that have
+// the form of a well-known credential. What a Stream gives does not depend on how its input was cut into pieces: it holds
+// back what may still become a secret, and no more.
+//
+// It is no boundary. A program that wants to tell a secret can turn it round, and nothing here will know it.
+package redact
+
+import "slices"
+
+// Mask is put in the place of each secret; neighbours share one.
+const Mask = "[redacted]"
+
+// Set is what to look for. It is not changed after New, and safe for concurrent use.
+//
+// It is an automaton over all needles at once (Aho and Corasick): one step a byte, whatever their number.
+type Set struct {
+	class [256]byte // of each byte; 0: in no needle
+	width int
+	next  []int32 // state*width+class
+	nodes []node
+	exact int // secrets that are looked for by value
+}
+
+type node struct {
+	depth int32 // bytes of the longest needle's beginning that ends here
+	out   int32 // length of the longest value that ends here, 0 for none
+	rule  int32 // 1 + the rule whose prefix ends here, 0 for none
+	fail  int32
+	link  int32 // the next shorter state with a rule
+}
+
+// New makes the set of some values, with the rules for well-known credentials. Values that are too short or too plain to
+// be told from ordinary text are left out; Usable says which.
+func New(values []string) *Set {
+	var needles []string
+	s := &Set{}
+	for _, v := range values {
+		if Usable(v) {
+			s.exact++
+			needles = append(needles, variants(v)...)
+		}
+	}
+	slices.Sort(needles)
+	return s.build(slices.Compact(needles), rules)
+}
+
+// Exact is the number of values that are looked for.
+func (s *Set) Exact() int { return s.exact }
+
+func (s *Set) build(needles []string, rules []rule) *Set {
+	words := slices.Clone(needles)
+	for _, r := range rules {
+		words = append(words, r.prefix)
+	}
+	s.width = 1
+	for _, w := range words {
+		for i := range len(w) {
+			if s.class[w[i]] == 0 {
+				s.class[w[i]] = byte(s.width)
+				s.width++
+			}
+		}
+	}
+	s.add()
+	for i, w := range words {
+		at := int32(0)
+		for j := range len(w) {
+			slot := int(at)*s.width + int(s.class[w[j]])
+			if s.next[slot] == 0 {
+				to := s.add()
+				s.next[slot] = to
+				s.nodes[to].depth = s.nodes[at].depth + 1
+			}
+			at = s.next[slot]
+		}
+		if i < len(needles) {
+			s.nodes[at].out = int32(len(w))
+		} else {
+			s.nodes[at].rule = int32(i - len(needles) + 1)
+		}
+	}
+	s.connect()
+	return s
+}
+
+func (s *Set) add() int32 {
+	s.nodes = append(s.nodes, node{})
+	s.next = append(s.next, make([]int32, s.width)...)
+	return int32(len(s.nodes) - 1)
+}
+
+// connect turns the tree into an automaton, level by level.
+func (s *Set) connect() {
+	var queue []int32
+	for c := range s.width {
+		if to := s.next[c]; to != 0 {
+			queue = append(queue, to)
+		}
+	}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		n := &s.nodes[at]
+		f := n.fail
+		n.out = max(n.out, s.nodes[f].out)
+		if n.link = f; s.nodes[f].rule == 0 {
+			n.link = s.nodes[f].link
+		}
+		for c := range s.width {
+			slot, short := int(at)*s.width+c, s.next[int(f)*s.width+c]
+			if to := s.next[slot]; to != 0 {
+				s.nodes[to].fail = short
+				queue = append(queue, to)
+			} else {
+				s.next[slot] = short
+			}
+		}
+	}
+}
+
+// step is the state after one more byte.
+func (s *Set) step(state int32, b byte) int32 { return s.next[int(state)*s.width+int(s.class[b])] }
+
+// may tells whether there can be anything to redact in a text, encoded as JSON or not. What stands before a credential is
+// not looked at: in JSON it may be the letter of an escaped line break.
+func (s *Set) may(text []byte) bool {
+	state := int32(0)
+	for i, b := range text {
+		state = s.step(state, b)
+		n := &s.nodes[state]
+		if n.out > 0 {
+			return true
+		}
+		if n.rule != 0 || n.link != 0 {
+			for at := state; at != 0; at = s.nodes[at].link {
+				if r := s.nodes[at].rule; r != 0 && rules[r-1].holds(text, i+1) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Redact takes what is to be redacted out of a whole text, and tells whether there was anything.
+func (s *Set) Redact(text string) (string, bool) {
+	if !s.may([]byte(text)) {
+		return text, false
+	}
+	st := s.Stream()
+	out := st.Write(nil, text)
+	return string(st.Close(out)), st.redacted
+}
