@@ -12,6 +12,7 @@ import (
 	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/host"
 	"github.com/batonmcp/baton/sessions/host/remote"
 )
@@ -81,7 +82,7 @@ func newHostStatus() *cobra.Command {
 func newHostStop() *cobra.Command {
 	return &cobra.Command{
 		Use:     "stop",
-		Short:   "Stop the host; live sessions keep running and the next host adopts them",
+		Short:   "Say what keeps running, and stop the host; the next host adopts live sessions",
 		Example: "  baton host stop",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -89,14 +90,36 @@ func newHostStop() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := api.Status(c.Context()); err != nil { // listing sessions would start one
+				return err
+			}
+			known := map[string]bool{}
+			keeps := func(id, what string) {
+				if len(known) == 0 {
+					fmt.Println("without a host these go on until the next one adopts them, or their grace is over (baton stop --all ends them):")
+				}
+				known[id] = true
+				fmt.Printf("keeps running: session %s%s\n", id, what)
+			}
+			list, err := api.List(c.Context(), caller(sessions.DefaultPrincipal), sessions.ListArgs{Limit: 200})
+			if err != nil {
+				return err
+			}
+			for _, s := range list.Sessions {
+				if s.State.Live() {
+					keeps(s.SessionID, fmt.Sprintf(", %s, %s in %s", s.State, s.Runner, s.Cwd))
+				}
+			}
 			s, err := api.Stop(c.Context())
 			if err != nil {
 				return err
 			}
-			fmt.Printf("host %d is stopping\n", s.PID)
 			for _, id := range s.Keeps {
-				fmt.Printf("keeps running: session %s\n", id)
+				if !known[id] {
+					keeps(id, ", of another principal")
+				}
 			}
+			fmt.Printf("host %d is stopping\n", s.PID)
 			return nil
 		},
 	}

@@ -85,6 +85,11 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newCreate(), newSend(), newWait(), newRead(), newRespond(), newCancel(), newClose(), newRemove(), newResume(), newList(),
 		newLogs(), newTranscript(), newRun(), newAttach())
 	group(root)
+	for _, c := range root.Commands() {
+		if c.HasSubCommands() && !c.Runnable() {
+			group(c)
+		}
+	}
 	return root
 }
 

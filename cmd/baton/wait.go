@@ -18,7 +18,8 @@ func newWait() *cobra.Command {
 		Use:   "wait [ID...]",
 		Short: "Wait until sessions are settled or ask something",
 		Long: "Waits until every session named is settled, and prints what each said last. One that asks ends the wait with status 3.\n" +
-			"With --any the first that is settled or asks ends it; without an ID, any session of the principal.\n" +
+			"With --any the first that is settled or asks ends it; without an ID, any session of the principal,\n" +
+			"closed ones too, until --ack has said that its end was seen.\n" +
 			"The status is that of the worst end: 1 a failed turn, 3 needs input, 5 outcome unknown, 6 time limit.",
 		Example:           "  baton wait --any --timeout 10m 3f2a 77c1",
 		Args:              exactly(0, -1, "sessions"),
@@ -26,6 +27,7 @@ func newWait() *cobra.Command {
 	}
 	v.add(c, "id")
 	c.Flags().BoolVar(&w.Any, "any", false, "the first of them will do")
+	c.Flags().BoolVar(&w.Ack, "ack", false, "without an ID: what is printed now is not told by the next wait")
 	c.Flags().DurationVar(&w.Limit, "timeout", 0, "wait no longer than this, as in 90s or 2h; the work goes on")
 	c.Flags().StringArrayVar(&after, "after", nil, "CURSOR where one session is named, else ID=CURSOR: only what is newer counts")
 	c.Flags().StringVar(&until, "until", "settled_or_input", "settled_or_input, or event for any event")
@@ -37,6 +39,9 @@ func newWait() *cobra.Command {
 			w.Event = true
 		default:
 			return cli.Usage("--until %q is neither settled_or_input nor event", until)
+		}
+		if w.Ack && len(args) > 0 {
+			return cli.Usage("--ack goes without an ID; use --after to tell what you have seen of the sessions named")
 		}
 		if err := settle(&w.Wait); err != nil {
 			return err

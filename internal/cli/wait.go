@@ -14,6 +14,7 @@ type WaitFor struct {
 	After map[string]string // cursor by session
 	Event bool              // any event will do
 	Any   bool              // the first of them will do
+	Ack   bool              // what is printed of any session is not told again
 	Wait
 }
 
@@ -22,6 +23,7 @@ func (f *Front) WaitFor(ctx context.Context, a WaitFor) error {
 	rest, deadline := slices.Clone(a.IDs), a.deadline()
 	any := a.Any || len(a.IDs) == 0
 	var worst error
+	cursors := map[string]string{}
 	for {
 		seconds, over := upTo(deadline)
 		args := sessions.WaitArgs{SessionIDs: rest, After: a.After, WaitSeconds: &seconds, MaxChars: sessions.MaxChars}
@@ -44,11 +46,18 @@ func (f *Front) WaitFor(ctx context.Context, a WaitFor) error {
 				return err
 			}
 			worst = worse(worst, ofSession(&s.Session))
+			cursors[s.Session.SessionID] = s.Cursor
 			rest = slices.DeleteFunc(rest, func(id string) bool { return id == s.Session.SessionID })
 		}
-		if any || len(rest) == 0 || Status(worst) == ExitInput {
-			return worst
+		if !any && len(rest) > 0 && Status(worst) != ExitInput {
+			continue
 		}
+		if a.Ack {
+			if _, err := f.api.Wait(ctx, f.who, sessions.WaitArgs{After: cursors, WaitSeconds: new(0), MaxChars: 1}); err != nil {
+				return err
+			}
+		}
+		return worst
 	}
 }
 

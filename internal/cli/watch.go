@@ -209,8 +209,21 @@ func (w *watch) resolved(q *sessions.Request) {
 
 // question asks for the oldest answer that is waited for. Who has no terminal is never asked.
 func (w *watch) question(ctx context.Context) error {
+	if len(w.open) == 0 || w.ask != nil || w.deaf {
+		return nil
+	}
+	s, err := w.f.look(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	// A policy or somebody else may be on the way with an answer.
+	w.open = slices.DeleteFunc(w.open, func(o *sessions.Request) bool {
+		return !slices.ContainsFunc(s.Requests, func(q sessions.Request) bool {
+			return q.RequestID == o.RequestID && q.State == sessions.RequestPending
+		})
+	})
 	switch {
-	case len(w.open) == 0 || w.ask != nil || w.deaf:
+	case len(w.open) == 0:
 		return nil
 	case !w.f.terminal:
 		return errAsks
