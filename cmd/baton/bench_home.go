@@ -9,8 +9,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/host"
 	"github.com/batonmcp/baton/sessions/host/remote"
 )
 
@@ -100,6 +104,30 @@ func (h *benchHome) end(ctx context.Context, ids ...string) error {
 		err = benchGone(ctx, s.PID)
 	}
 	return errors.Join(append(errs, err)...)
+}
+
+// serve runs the home's host in this process until end is called.
+func (h *benchHome) serve(ctx context.Context, committed func([]string)) (end func() error, err error) {
+	cfg, err := config.Load(h.places.Config)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	over := make(chan error, 1)
+	go func() {
+		over <- host.Serve(ctx, host.Options{Places: h.places, Config: cfg, Version: version, Log: zerolog.Nop(), Committed: committed})
+	}()
+	for {
+		if _, err := h.Status(ctx); err == nil {
+			return func() error { stop(); return <-over }, nil
+		}
+		select {
+		case err := <-over:
+			stop()
+			return nil, err
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // kill ends the host as a crash would.

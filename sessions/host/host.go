@@ -36,6 +36,9 @@ type Options struct {
 	Rung sandbox.Rung
 	// MaxSessions caps the live sessions. 0: 100.
 	MaxSessions int
+	// Committed is told of the sessions that each commit of the journal changed, when it is durable and before anybody who
+	// waits for it is woken. It must not block. nil: nobody is told.
+	Committed func(sessions []string)
 }
 
 // Host is the daemon behind the API. It implements sessions.API.
@@ -87,6 +90,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		h.can.MountNamespace = h.can.MountNamespace && o.Rung == sandbox.PIDNamespace
 	}
 	j, err := openJournal(ctx, o.Places, journal.Options{
+		Committed: o.Committed,
 		Impossible: func(session string, e *sessions.ImpossibleError) {
 			o.Log.Error().Str("session", session).Err(e).Msg("impossible transition refused")
 		},
