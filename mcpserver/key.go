@@ -10,8 +10,10 @@ import (
 
 // callMeta is what a client said about a call beside its arguments.
 type callMeta struct {
-	progressToken json.RawMessage // a string or a number as it was written; nil: no progress is wanted
-	toolUseID     string          // the client's own id of the call, the same when it repeats it (Claude Code 2.1)
+	progressToken json.RawMessage            // a string or a number as it was written; nil: no progress is wanted
+	toolUseID     string                     // the client's own id of the call, the same when it repeats it (Claude Code 2.1)
+	round         roundState                 // what the round before said, when the call is repeated with answers (2026-07-28)
+	responses     map[string]json.RawMessage // the answers, by request id
 }
 
 type paramsKey struct{}
@@ -28,7 +30,9 @@ func metaOf(ctx context.Context, r mcp.CallToolRequest) callMeta {
 		raw, _ = json.Marshal(map[string]any{"_meta": r.Params.Meta})
 	}
 	var p struct {
-		Meta map[string]json.RawMessage `json:"_meta"`
+		Meta      map[string]json.RawMessage `json:"_meta"`
+		State     json.RawMessage            `json:"requestState"`
+		Responses json.RawMessage            `json:"inputResponses"`
 	}
 	var m callMeta
 	if raw == nil || json.Unmarshal(raw, &p) != nil {
@@ -38,13 +42,23 @@ func metaOf(ctx context.Context, r mcp.CallToolRequest) callMeta {
 		m.progressToken = t
 	}
 	_ = json.Unmarshal(p.Meta["claudecode/toolUseId"], &m.toolUseID)
+	var state string
+	if json.Unmarshal(p.State, &state) == nil {
+		if r, ok := parseRound(state); ok {
+			m.round = r
+			_ = json.Unmarshal(p.Responses, &m.responses)
+		}
+	}
 	return m
 }
 
 // key names a call that names no key itself. It is made before the first attempt, so that whatever happens to the
-// attempt, the call can be repeated without being done twice: from the client's own id of the call, which is the same
-// when the client repeats it, else a fresh one.
+// attempt, the call can be repeated without being done twice: from the state of the round before, then from the
+// client's own id of the call, which is the same when the client repeats it, else a fresh one.
 func (m callMeta) key() string {
+	if m.round.Key != "" {
+		return m.round.Key
+	}
 	if m.toolUseID == "" {
 		return sessions.NewID()
 	}

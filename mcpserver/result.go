@@ -30,6 +30,21 @@ func Encode(result any) ([]byte, error) {
 	return raw, nil
 }
 
+// withElicitation adds to a result what became of the question to the user.
+func withElicitation(r *mcp.CallToolResult, e *elicitation) *mcp.CallToolResult {
+	whole, ok := r.StructuredContent.(json.RawMessage)
+	if e == nil || !ok || r.IsError || len(whole) < 2 {
+		return r
+	}
+	part, err := json.Marshal(e)
+	if err != nil {
+		return r
+	}
+	out := append(append(whole[:len(whole)-1:len(whole)-1], `,"elicitation":`...), part...)
+	r.StructuredContent = append(out, '}')
+	return r
+}
+
 // failure is an error of the table. It is a result and not a protocol error: mcp-go turns those into -32603, and hosts
 // do not show them to the assistant.
 func failure(err error) *mcp.CallToolResult {

@@ -15,6 +15,8 @@ type Options struct {
 	Caller sessions.Caller
 	// Version is reported to clients; "" is "dev".
 	Version string
+	// Elicit asks the user of a client that can do so what an agent wants to know, while a call waits for the agent.
+	Elicit bool
 	// Logger takes what happens to connections, never what they carry; its writer must be safe for concurrent use. nil:
 	// nothing is logged.
 	Logger *zerolog.Logger
@@ -27,6 +29,7 @@ type Server struct {
 	log     zerolog.Logger
 	mcp     *server.MCPServer
 	maxLine int
+	elicit  bool
 }
 
 // instructions reach the assistant with the first message; hosts cut them at 2 KB.
@@ -54,7 +57,7 @@ const insideInstructions = `This is a Baton server inside one of Baton's own ses
 // New makes a server. Without an API it offers no tools, for a client that must not have any. It panics when the tool
 // table cannot be encoded, which a test rules out.
 func New(api sessions.API, o Options) *Server {
-	s := &Server{api: api, who: o.Caller, log: zerolog.Nop(), maxLine: MaxLine}
+	s := &Server{api: api, who: o.Caller, log: zerolog.Nop(), maxLine: MaxLine, elicit: o.Elicit}
 	if s.who.Principal == "" {
 		s.who.Principal = sessions.DefaultPrincipal
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/batonmcp/baton/sessions"
 	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
 	"github.com/rs/zerolog"
 )
 
@@ -141,11 +142,11 @@ func TestAskingTheClient(t *testing.T) {
 		f := &fake{}
 		s := New(f, Options{})
 		f.runners = func(ctx context.Context, _ sessions.RunnerListArgs) (sessions.RunnerListResult, error) {
-			r, err := s.mcp.RequestElicitation(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: "sure?", RequestedSchema: map[string]any{"type": "object"}}})
+			raw, err := server.ClientSessionFromContext(ctx).(asker).Ask(ctx, "elicitation/create", map[string]string{"message": "sure?"})
 			if err != nil {
 				return sessions.RunnerListResult{}, err
 			}
-			return sessions.RunnerListResult{Runners: []sessions.Runner{{Name: string(r.Action)}}}, nil
+			return sessions.RunnerListResult{Runners: []sessions.Runner{{Name: string(raw)}}}, nil
 		}
 		c := startSilent(t, s)
 		go c.read()
@@ -161,7 +162,7 @@ func TestAskingTheClient(t *testing.T) {
 		first := asked()
 		c.line(`{"jsonrpc":"2.0","id":"no-such","result":{}}`)
 		c.line(`{"jsonrpc":"2.0","id":` + first + `,"result":{"action":"accept"}}`)
-		if r := c.answer("1").tool(t); !strings.Contains(string(r.Structured), `"accept"`) {
+		if r := c.answer("1").tool(t); !strings.Contains(string(r.Structured), `accept`) {
 			t.Errorf("accepted: %s", r.Structured)
 		}
 		c.line(`{"jsonrpc":"2.0","id":` + first + `,"result":{"action":"decline"}}`) // a second answer changes nothing

@@ -2,8 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 
 	"github.com/google/uuid"
@@ -13,8 +11,9 @@ import (
 
 // session is what mcp-go knows of the client behind a connection.
 type session struct {
-	id   string
-	conn *conn
+	id    string
+	conn  *conn
+	asked dialogs
 
 	mu           sync.Mutex
 	initialized  bool
@@ -26,7 +25,6 @@ type session struct {
 var (
 	_ server.SessionWithClientInfo      = (*session)(nil)
 	_ server.SessionWithProtocolVersion = (*session)(nil)
-	_ server.SessionWithElicitation     = (*session)(nil)
 )
 
 func newSession(c *conn) *session { return &session{id: uuid.NewString(), conn: c} }
@@ -83,19 +81,6 @@ func (s *session) ProtocolVersion() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
-}
-
-// RequestElicitation asks the user of the client.
-func (s *session) RequestElicitation(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
-	raw, err := s.conn.ask(ctx, string(mcp.MethodElicitationCreate), r.Params)
-	if err != nil {
-		return nil, err
-	}
-	var result mcp.ElicitationResult
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return nil, fmt.Errorf("the client's answer to an elicitation: %w", err)
-	}
-	return &result, nil
 }
 
 // Notify writes a notification to the client, in order with everything else that the calling goroutine writes.

@@ -45,11 +45,18 @@ type binding[A, R any] struct {
 	key  func(*A) *string
 	wait func(*A) **int
 	text func(*twin, R)
+	// asks returns the sessions of a result whose requests the user may be asked, while waits says that the call waits for
+	// them; nil: none.
+	asks  func(R) []sessions.Session
+	waits func(*A) bool
 }
 
 func define[A, R any](d about, b binding[A, R]) tool {
 	t := tool{name: d.name, title: d.title, description: d.description, readOnly: d.readOnly, destructive: d.destructive,
 		input: inputSchema[A](), output: shallowSchema[R](), result: resultSchema[R]()}
+	if b.asks != nil {
+		t.result.Members = append(t.result.Members, member{"elicitation", resultSchema[elicitation]()})
+	}
 	t.call = func(ctx context.Context, s *Server, raw json.RawMessage, m callMeta) *mcp.CallToolResult {
 		args, err := t.input.arguments(t.name, raw)
 		if err != nil {
@@ -75,15 +82,49 @@ func define[A, R any](d about, b binding[A, R]) tool {
 		defer cancel()
 		stop := progress(ctx, m.progressToken, t.name)
 		defer stop()
+		return b.run(ctx, s, &t, a, m, key, limit)
+	}
+	return t
+}
+
+// run makes the call. While it waits and an agent asks, the user is asked where the host can do that; once there is an
+// answer the call is made again, which is safe under its key, for the time that is left.
+func (b *binding[A, R]) run(ctx context.Context, s *Server, t *tool, a A, m callMeta, key string, limit time.Duration) *mcp.CallToolResult {
+	asked := s.resume(ctx, &m)
+	for {
 		r, err := b.call(s.api, ctx, s.caller(ctx), a)
 		if err != nil {
 			return failure(t.explain(ctx, err, key, limit))
 		}
+		if b.asks != nil && b.waits(&a) {
+			if inRounds(ctx) {
+				if round := s.round(ctx, b.asks(r), m, key); round != nil {
+					return round
+				}
+			} else if e := s.ask(ctx, b.asks(r)); e != nil {
+				if asked = e; e.State == dialogAnswered && b.shorten(ctx, &a) {
+					continue
+				}
+			}
+		}
 		var w twin
+		if asked != nil {
+			w.line("request %s: %s", asked.RequestID, asked.Note)
+		}
 		b.text(&w, r)
-		return success(r, w.String())
+		return withElicitation(success(r, w.String()), asked)
 	}
-	return t
+}
+
+// shorten gives a call that is made again the time that is left; false when there is none.
+func (b *binding[A, R]) shorten(ctx context.Context, a *A) bool {
+	end, ok := ctx.Deadline()
+	left := int((time.Until(end) - waitMargin) / time.Second)
+	if !ok || left < 1 {
+		return false
+	}
+	*b.wait(a) = new(left)
+	return true
 }
 
 // boundWait returns the time of a call that waits, and shortens a wait that would leave no time to answer in.

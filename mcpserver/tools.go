@@ -19,18 +19,31 @@ func tools() []tool {
 					}
 					return &a.Key
 				},
-				wait: func(a *sessions.CreateArgs) **int { return &a.WaitSeconds },
+				wait:  func(a *sessions.CreateArgs) **int { return &a.WaitSeconds },
+				waits: func(a *sessions.CreateArgs) bool { return waits(a.WaitSeconds, sessions.DefaultWaitSeconds) },
+				asks:  func(r sessions.CreateResult) []sessions.Session { return []sessions.Session{r.Session} },
 			}),
 		define(about{"session_send", "Send a prompt", `Send a prompt, task, message or follow-up to a coding agent session. Returns at once by default; the turn goes on by itself: call session_wait for its end. Choose a command_id and repeat it when you are unsure whether a call arrived: it never runs twice. A busy session refuses unless when_busy is queue or steer.`, false, false},
 			binding[sessions.SendArgs, sessions.SendResult]{
 				call: sessions.API.Send, text: sendText,
-				key:  func(a *sessions.SendArgs) *string { return &a.CommandID },
-				wait: func(a *sessions.SendArgs) **int { return &a.WaitSeconds },
+				key:   func(a *sessions.SendArgs) *string { return &a.CommandID },
+				wait:  func(a *sessions.SendArgs) **int { return &a.WaitSeconds },
+				waits: func(a *sessions.SendArgs) bool { return waits(a.WaitSeconds, 0) },
+				asks:  func(r sessions.SendResult) []sessions.Session { return []sessions.Session{r.Session} },
 			}),
 		define(about{"session_wait", "Wait for agents", `Wait for coding agents to finish or to ask something; poll, watch or get the result of sessions. Returns when any of them is settled or needs input, with its final text and a cursor. On timed_out call it again with the cursors as after. On needs_input answer with session_respond. Waiting never affects the work.`, true, false},
 			binding[sessions.WaitArgs, sessions.WaitResult]{
 				call: sessions.API.Wait, text: waitText,
 				wait: func(a *sessions.WaitArgs) **int { return &a.WaitSeconds },
+				waits: func(a *sessions.WaitArgs) bool {
+					return a.Until != "event" && waits(a.WaitSeconds, sessions.DefaultWaitSeconds)
+				},
+				asks: func(r sessions.WaitResult) (all []sessions.Session) {
+					for _, w := range r.Sessions {
+						all = append(all, w.Session)
+					}
+					return all
+				},
 			}),
 		define(about{"session_read", "Read events", `Read the log, output, history, transcript, tool calls and diffs of a coding agent session: its numbered events, page by page from a cursor, without gaps.`, true, false},
 			binding[sessions.ReadArgs, sessions.ReadResult]{call: sessions.API.Read, text: readText}),
@@ -59,4 +72,12 @@ func tools() []tool {
 		define(about{"session_list", "List sessions", `List, find or show coding agent sessions and their status: which run, wait for input, or can be resumed.`, true, false},
 			binding[sessions.ListArgs, sessions.ListResult]{call: sessions.API.List, text: listText}),
 	}
+}
+
+// waits tells whether a call waits, where otherwise is what it does without saying so.
+func waits(seconds *int, otherwise int) bool {
+	if seconds == nil {
+		return otherwise > 0
+	}
+	return *seconds > 0
 }
