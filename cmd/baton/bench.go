@@ -28,6 +28,7 @@ var benches = []struct {
 	{"latency", "receipts of sends, and wake-ups of waits, against a pipe and one sync", (*bench).latency},
 	{"acp", "prompts, updates and memory of an ACP agent's session, against its pipe and, where they are named, other programs", (*bench).acp},
 	{"codex", "the real Codex, where it is named: turns, updates, start and memory of sessions, against the same program started by hand", (*bench).codex},
+	{"cli", "commands of the shell against a process that does nothing, the agent alone and, where it is named, acpx", (*bench).cli},
 	{"history", "starting a host, and reading the last page, with much history against little", (*bench).history},
 }
 

@@ -23,12 +23,19 @@ type acpx struct {
 	env  []string
 }
 
-func openAcpx(ctx context.Context, h *benchHome, cli string) (rival, error) {
+func newAcpx(h *benchHome, cli string) (*acpx, error) {
 	node, err := exec.LookPath(cmp.Or(os.Getenv(benchNode), "node"))
 	if err != nil {
 		return nil, err
 	}
-	a := &acpx{h: h, node: node, cli: cli, env: append([]string{"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH")}, h.env...)}
+	return &acpx{h: h, node: node, cli: cli, env: append([]string{"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH")}, h.env...)}, nil
+}
+
+func openAcpx(ctx context.Context, h *benchHome, cli string) (rival, error) {
+	a, err := newAcpx(h, cli)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := a.run(ctx, "sessions", "new"); err != nil {
 		return nil, err
 	}
