@@ -71,8 +71,13 @@ func New(api sessions.API, o Options) *Server {
 	if api == nil {
 		all, teach = nil, insideInstructions
 	}
-	s.mcp = server.NewMCPServer("baton", o.Version, server.WithTitle("Baton"), server.WithToolCapabilities(false),
-		server.WithResourceCapabilities(false, false), server.WithInstructions(teach))
+	hooks := new(server.Hooks)
+	hooks.AddAfterListResources(s.addSessions)
+	s.mcp = server.NewMCPServer("baton", o.Version, server.WithTitle("Baton"), server.WithToolCapabilities(false), server.WithHooks(hooks),
+		server.WithResourceCapabilities(api != nil, api != nil), server.WithPromptCapabilities(false), server.WithInstructions(teach))
+	if api != nil {
+		s.addPrompts()
+	}
 	for i := range all {
 		d, err := all[i].describe()
 		if err != nil {

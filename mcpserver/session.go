@@ -11,9 +11,11 @@ import (
 
 // session is what mcp-go knows of the client behind a connection.
 type session struct {
-	id    string
-	conn  *conn
-	asked dialogs
+	id      string
+	conn    *conn
+	asked   dialogs
+	streams streams
+	subscriptions
 
 	mu           sync.Mutex
 	initialized  bool
@@ -27,7 +29,9 @@ var (
 	_ server.SessionWithProtocolVersion = (*session)(nil)
 )
 
-func newSession(c *conn) *session { return &session{id: uuid.NewString(), conn: c} }
+func newSession(c *conn) *session {
+	return &session{id: uuid.NewString(), conn: c, subscriptions: subscriptions{conn: c}}
+}
 
 func (s *session) SessionID() string { return s.id }
 
@@ -87,15 +91,6 @@ func (s *session) ProtocolVersion() string {
 func (s *session) Notify(ctx context.Context, method string, params any) error {
 	return s.conn.notify(ctx, method, params)
 }
-
-// listening is the session of one subscriptions/listen request (2026-07-28): mcp-go sends its acknowledgement through
-// the channel of the session, and it has to be the first message of that stream.
-type listening struct {
-	*session
-	notes chan mcp.JSONRPCNotification
-}
-
-func (l *listening) NotificationChannel() chan<- mcp.JSONRPCNotification { return l.notes }
 
 // sessionOf returns the client of a call, when its transport writes in order.
 func sessionOf(ctx context.Context) (notifier, bool) {

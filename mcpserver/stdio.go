@@ -219,37 +219,25 @@ func (c *conn) handle(ctx context.Context, m message) (line []byte, err error) {
 		}
 	}()
 	wrapped, id := m.wrap(c.wrapped.Add(1))
-	var s server.ClientSession = c.session
-	if m.method == string(mcp.MethodSubscriptionsListen) {
-		l := &listening{c.session, make(chan mcp.JSONRPCNotification, 8)}
-		s = l
-		defer func() { line, err = c.flush(ctx, l, id, m, line, err) }()
-	}
-	ctx = withParams(c.server.mcp.WithContext(ctx, s), m.params)
-	switch r := c.server.mcp.HandleMessage(ctx, wrapped).(type) {
-	case mcp.JSONRPCResponse:
-		return response(m.id, "result", r.Result)
-	case mcp.JSONRPCError:
-		return response(m.id, "error", r.Error)
-	default:
-		return nil, fmt.Errorf("no answer to %s", m.method)
-	}
-}
-
-// flush writes the notifications of a stream before the answer that ends it, and puts the client's own id back into
-// both: it names the stream.
-func (c *conn) flush(ctx context.Context, l *listening, id string, m message, line []byte, err error) ([]byte, error) {
-	restore := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(strconv.Quote(id)), m.id) }
-	for {
-		select {
-		case n := <-l.notes:
-			if b, err := json.Marshal(n); err == nil {
-				_ = c.out.send(ctx, restore(b))
+	ctx, f := withFault(withParams(ctx, m.params))
+	serve := func(s server.ClientSession) ([]byte, error) {
+		switch r := c.server.mcp.HandleMessage(c.server.mcp.WithContext(ctx, s), wrapped).(type) {
+		case mcp.JSONRPCResponse:
+			return response(m.id, "result", r.Result)
+		case mcp.JSONRPCError:
+			if f.code != 0 {
+				r.Error.Code, r.Error.Data = f.code, f.data
 			}
+			return response(m.id, "error", r.Error)
 		default:
-			return restore(line), err
+			return nil, fmt.Errorf("no answer to %s", m.method)
 		}
 	}
+	if m.method != string(mcp.MethodSubscriptionsListen) {
+		return serve(c.session)
+	}
+	restore := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(strconv.Quote(id)), m.id) }
+	return c.listen(ctx, m.id, restore, serve)
 }
 
 // refuse answers an unusable message off the read loop, which must not wait for the client to read.

@@ -29,6 +29,7 @@ type tool struct {
 	name, title, description string
 	input, output, result    *schema
 	readOnly, destructive    bool
+	changes                  bool // there may be another list of sessions after it
 	call                     func(ctx context.Context, s *Server, args json.RawMessage, m callMeta) *mcp.CallToolResult
 }
 
@@ -53,7 +54,8 @@ type binding[A, R any] struct {
 
 func define[A, R any](d about, b binding[A, R]) tool {
 	t := tool{name: d.name, title: d.title, description: d.description, readOnly: d.readOnly, destructive: d.destructive,
-		input: inputSchema[A](), output: shallowSchema[R](), result: resultSchema[R]()}
+		changes: d.name == "session_create" || d.name == "session_close",
+		input:   inputSchema[A](), output: shallowSchema[R](), result: resultSchema[R]()}
 	if b.asks != nil {
 		t.result.Members = append(t.result.Members, member{"elicitation", resultSchema[elicitation]()})
 	}
@@ -105,6 +107,11 @@ func (b *binding[A, R]) run(ctx context.Context, s *Server, t *tool, a A, m call
 				if asked = e; e.State == dialogAnswered && b.shorten(ctx, &a) {
 					continue
 				}
+			}
+		}
+		if t.changes {
+			if l, ok := server.ClientSessionFromContext(ctx).(interface{ listChanged(context.Context) }); ok {
+				l.listChanged(ctx)
 			}
 		}
 		var w twin

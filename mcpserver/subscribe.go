@@ -1,0 +1,343 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+const (
+	// maxSubscriptions bounds what one client follows at a time.
+	maxSubscriptions = 50
+	// updateEvery merges the updates of one resource: a streaming session changes many times a second.
+	updateEvery = 500 * time.Millisecond
+	// listEvery is how often the list of sessions is looked at for who follows it.
+	listEvery = 5 * time.Second
+)
+
+// subscriptions are the resources that a client follows: by resources/subscribe, or by one subscriptions/listen stream
+// (2026-07-28), whose messages carry its id.
+type subscriptions struct {
+	conn  *conn
+	tag   json.RawMessage // the id of the stream; nil: none
+	ready chan struct{}   // closed when the stream may carry messages; nil: at once
+
+	mu   sync.Mutex
+	ends map[string]context.CancelFunc // by URI
+}
+
+// SubscribeToResource follows a resource; one that is not there is left out.
+func (x *subscriptions) SubscribeToResource(uri string) { _ = x.SubscribeToResourceErr(uri) }
+
+// SubscribeToResourceErr follows a resource from its present state on.
+func (x *subscriptions) SubscribeToResourceErr(uri string) error {
+	s := x.conn.server
+	if s.api == nil {
+		return server.ErrResourceNotFound
+	}
+	ctx := s.mcp.WithContext(x.conn.ctx, x.conn.session)
+	var follow func(context.Context)
+	switch uri {
+	case schemaURI: // which never changes
+		follow = func(ctx context.Context) { <-ctx.Done() }
+	case sessionsURI:
+		before, err := s.listText(ctx)
+		if err != nil {
+			return err
+		}
+		follow = func(ctx context.Context) { x.followList(ctx, before) }
+	default:
+		id, _, _, err := parseResource(uri)
+		if err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeoutCause(ctx, slice, errSlice)
+		defer cancel()
+		now, err := s.session(limited, id)
+		if err != nil {
+			return err
+		}
+		follow = func(ctx context.Context) { x.followSession(ctx, uri, id, now.Cursor) }
+	}
+	ctx, end := context.WithCancel(ctx)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case x.ends[uri] != nil: // once is enough
+		end()
+		return nil
+	case len(x.ends) >= maxSubscriptions:
+		end()
+		return sessions.Errorf(sessions.CodeLimitExceeded, "%d resources are followed, the limit", maxSubscriptions).Do("unsubscribe from one, or follow %s", sessionsURI)
+	}
+	if x.ends == nil {
+		x.ends = map[string]context.CancelFunc{}
+	}
+	x.ends[uri] = end
+	if !x.conn.calls.spawn(func() { follow(ctx) }) {
+		end()
+	}
+	return nil
+}
+
+// UnsubscribeFromResource ends one subscription.
+func (x *subscriptions) UnsubscribeFromResource(uri string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if end := x.ends[uri]; end != nil {
+		end()
+		delete(x.ends, uri)
+	}
+}
+
+// SubscribedResources lists what is followed.
+func (x *subscriptions) SubscribedResources() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Sorted(maps.Keys(x.ends))
+}
+
+// IsSubscribedToResource tells whether a resource is followed.
+func (x *subscriptions) IsSubscribedToResource(uri string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.ends[uri] != nil
+}
+
+// followSession tells the client whenever a session has new events.
+func (x *subscriptions) followSession(ctx context.Context, uri, id, cursor string) {
+	s := x.conn.server
+	for ctx.Err() == nil {
+		a := sessions.WaitArgs{SessionIDs: []string{id}, Until: "event", WaitSeconds: new(sessions.MaxWaitSeconds)}
+		if cursor != "" {
+			a.After = map[string]string{id: cursor}
+		}
+		r, err := s.api.Wait(ctx, s.caller(ctx), a)
+		if sessions.CodeOf(err) == sessions.CodeNotFound { // it was deleted
+			x.notify(ctx, mcp.MethodNotificationResourceUpdated, uri)
+			return
+		}
+		changed := false
+		for _, w := range r.Sessions {
+			changed = changed || w.Cursor != cursor
+			cursor = w.Cursor
+		}
+		if changed {
+			x.notify(ctx, mcp.MethodNotificationResourceUpdated, uri)
+		}
+		if changed || err != nil || len(r.Sessions) > 0 {
+			pause(ctx, updateEvery)
+		}
+	}
+}
+
+// followList tells the client whenever the list of sessions is another one.
+func (x *subscriptions) followList(ctx context.Context, before string) {
+	for ctx.Err() == nil {
+		pause(ctx, listEvery)
+		if now, err := x.conn.server.listText(ctx); err == nil && now != before {
+			before = now
+			x.notify(ctx, mcp.MethodNotificationResourceUpdated, sessionsURI)
+		}
+	}
+}
+
+// notify writes a notification, on the stream where there is one.
+func (x *subscriptions) notify(ctx context.Context, method, uri string) {
+	if x.ready != nil {
+		select {
+		case <-x.ready:
+		case <-ctx.Done():
+			return
+		}
+	}
+	params := ordered{}
+	if x.tag != nil {
+		params = append(params, pair{"_meta", ordered{{mcp.MetaKeySubscriptionID, x.tag}}})
+	}
+	if uri != "" {
+		params = append(params, pair{"uri", uri})
+	}
+	_ = x.conn.notify(ctx, method, params)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// listening is the session of one subscriptions/listen request (2026-07-28). mcp-go sends its acknowledgement through the
+// channel of the session, and it has to be the first message of that stream.
+type listening struct {
+	*session
+	subscriptions
+	notes chan mcp.JSONRPCNotification
+
+	filterMu sync.Mutex
+	filter   mcp.SubscriptionFilter
+}
+
+var (
+	_ server.SessionWithResourceSubscriptionsErr = (*session)(nil)
+	_ server.SessionWithResourceSubscriptionsErr = (*listening)(nil)
+	_ server.SessionWithSubscriptionFilter       = (*listening)(nil)
+)
+
+// NotificationChannel takes the acknowledgement.
+func (l *listening) NotificationChannel() chan<- mcp.JSONRPCNotification { return l.notes }
+
+// SubscribeToResource follows a resource on this stream.
+func (l *listening) SubscribeToResource(uri string) { l.subscriptions.SubscribeToResource(uri) }
+
+// SubscribeToResourceErr follows a resource on this stream.
+func (l *listening) SubscribeToResourceErr(uri string) error {
+	return l.subscriptions.SubscribeToResourceErr(uri)
+}
+
+// UnsubscribeFromResource ends a subscription of this stream.
+func (l *listening) UnsubscribeFromResource(uri string) { l.subscriptions.UnsubscribeFromResource(uri) }
+
+// SubscribedResources lists what this stream follows.
+func (l *listening) SubscribedResources() []string { return l.subscriptions.SubscribedResources() }
+
+// IsSubscribedToResource tells whether this stream follows a resource.
+func (l *listening) IsSubscribedToResource(uri string) bool {
+	return l.subscriptions.IsSubscribedToResource(uri)
+}
+
+// SetSubscriptionFilter records what the stream is for.
+func (l *listening) SetSubscriptionFilter(f mcp.SubscriptionFilter) {
+	l.filterMu.Lock()
+	defer l.filterMu.Unlock()
+	l.filter = f
+}
+
+// SubscriptionFilter tells what the stream is for.
+func (l *listening) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
+	l.filterMu.Lock()
+	defer l.filterMu.Unlock()
+	return l.filter, !l.filter.IsEmpty()
+}
+
+// listen serves one subscriptions/listen request: what mcp-go says goes out at once, under the client's own id.
+func (c *conn) listen(ctx context.Context, id json.RawMessage, restore func([]byte) []byte, serve func(server.ClientSession) ([]byte, error)) ([]byte, error) {
+	l := &listening{session: c.session, notes: make(chan mcp.JSONRPCNotification, 8),
+		subscriptions: subscriptions{conn: c, tag: id, ready: make(chan struct{})}}
+	ended, pumped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(pumped)
+		open := true
+		put := func(n mcp.JSONRPCNotification) {
+			if b, err := json.Marshal(n); err == nil {
+				_ = c.out.send(ctx, restore(b))
+			}
+			if open {
+				close(l.ready)
+				open = false
+			}
+		}
+		for {
+			select {
+			case n := <-l.notes:
+				put(n)
+			case <-ended:
+				for {
+					select {
+					case n := <-l.notes:
+						put(n)
+					default:
+						return
+					}
+				}
+			}
+		}
+	}()
+	c.session.streams.add(l)
+	defer c.session.streams.remove(l)
+	line, err := serve(l)
+	close(ended)
+	<-pumped
+	return restore(line), err
+}
+
+// streams are the subscriptions/listen requests of a client that are open.
+type streams struct {
+	mu   sync.Mutex
+	open map[*listening]bool
+	seen bool // the client has listed the resources
+}
+
+func (s *streams) add(l *listening) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = map[*listening]bool{}
+	}
+	s.open[l] = true
+}
+
+func (s *streams) remove(l *listening) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, l)
+}
+
+// sawResources notes that the client knows a list that can change.
+func (s *session) sawResources() {
+	s.streams.mu.Lock()
+	defer s.streams.mu.Unlock()
+	s.streams.seen = true
+}
+
+// listChanged tells the client that there are other sessions than before, where it knows a list and wants to hear it.
+func (s *session) listChanged(ctx context.Context) {
+	s.streams.mu.Lock()
+	var tell []*listening
+	for l := range s.streams.open {
+		if f, _ := l.SubscriptionFilter(); f.ResourcesListChanged {
+			tell = append(tell, l)
+		}
+	}
+	plain := s.streams.seen && s.Initialized()
+	s.streams.mu.Unlock()
+	for _, l := range tell {
+		l.notify(ctx, mcp.MethodNotificationResourcesListChanged, "")
+	}
+	if plain {
+		_ = s.Notify(ctx, mcp.MethodNotificationResourcesListChanged, nil)
+	}
+}
+
+// fault is the protocol error that a handler wants, which mcp-go would turn into -32603.
+type fault struct {
+	code int
+	data map[string]any
+}
+
+type faultKey struct{}
+
+func withFault(ctx context.Context) (context.Context, *fault) {
+	f := new(fault)
+	return context.WithValue(ctx, faultKey{}, f), f
+}
+
+// refuse notes which error a request ends with.
+func refuse(ctx context.Context, code int, data map[string]any, err error) error {
+	if f, ok := ctx.Value(faultKey{}).(*fault); ok {
+		f.code, f.data = code, data
+	}
+	return fmt.Errorf("%w", err)
+}
