@@ -90,6 +90,7 @@ type Agent struct {
 	past     history
 	subs     map[string]*subAgent
 	items    map[itemKey]*item
+	told     map[itemKey]string // turns of tools whose end was told, while they run
 	requests map[string]*request
 	asked    int // requests so far, for their handles
 	usage    usageMeter
@@ -104,7 +105,7 @@ func New(conn *wire.Conn, sink sessions.Sink, o Options) *Agent {
 	a := &Agent{
 		conn: conn, sink: sink, o: o.withDefaults(), notes: notes(),
 		ops: make(chan func()), done: make(chan struct{}),
-		calls: map[*wire.Call]*call{}, subs: map[string]*subAgent{}, items: map[itemKey]*item{},
+		calls: map[*wire.Call]*call{}, subs: map[string]*subAgent{}, items: map[itemKey]*item{}, told: map[itemKey]string{},
 		requests: map[string]*request{}, warned: map[string]bool{},
 	}
 	a.life, a.end = context.WithCancelCause(context.Background()) // outlives every caller's context

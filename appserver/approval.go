@@ -27,7 +27,7 @@ func askCommand(a *Agent, r *request, head requestHead, raw json.RawMessage) err
 	}
 	command := p.Command
 	if it := a.items[itemKey{r.place.thread, head.ItemID}]; it != nil && it.tool != nil && command == "" {
-		command = it.tool.Title // 0.77 asks without the command
+		command = it.tool.Title // the schema lets it be left out
 	}
 	what := "run this command"
 	switch {

@@ -126,7 +126,7 @@ func changeRefused(err error, d []sessions.Difference, v version) error {
 		}
 		return sessions.Errorf(sessions.CodeSandboxUnavailable,
 			"Codex %s cannot give sandbox %q to a thread without marking its folder as trusted in your config.toml: %w", v.text, d[i].Asked, err).
-			Do("update Codex to 0.144 or later, or ask for sandbox %s", sessions.SandboxReadOnly)
+			Do("update Codex to 0.144 or later, ask for sandbox %s, or allow the mark with runner_options trust_folder", sessions.SandboxReadOnly)
 	}
 	if unknownMethod(err) {
 		return sessions.Errorf(sessions.CodeUnsupported, "Codex %s cannot change the %s of a thread: %w", v.text, d[0].Name, err).

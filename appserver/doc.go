@@ -8,5 +8,5 @@
 //
 // It does not promise that a turn ends: Codex retries an unreachable provider for ever, so a deadline is the caller's
 // (through Cancel). It starts and stops no process. What it says of Codex was seen in 0.171.0 unless another version is
-// named; versions below 0.77 are refused.
+// named; versions below 0.125, the oldest that the tests run with, are refused.
 package appserver

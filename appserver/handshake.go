@@ -23,7 +23,13 @@ func (a *Agent) handshake(ctx context.Context) (models catalog, v version, err e
 		return models, v, err
 	}
 	var sent error
-	if err := a.do(ctx, func() { a.version = v; sent = a.conn.Notify(ctx, "initialized", nil) }); err != nil {
+	if err := a.do(ctx, func() {
+		a.version = v
+		if hello.CodexHome != "" {
+			a.sel.memories = filepath.Join(hello.CodexHome, "memories")
+		}
+		sent = a.conn.Notify(ctx, "initialized", nil)
+	}); err != nil {
 		return models, v, err
 	}
 	if sent != nil {

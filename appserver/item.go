@@ -136,6 +136,12 @@ func (a *Agent) itemCompleted(raw json.RawMessage) error {
 			a.warn(p.event(sessions.EventWarning, it.ID), "a hook of yours told the agent: %s", f.Text)
 		}
 	default:
+		if _, twice := a.told[k]; twice { // 0.125 completes a file change twice that was declined
+			return nil
+		}
+		if !p.late {
+			a.told[k] = n.TurnID
+		}
 		e := p.event(sessions.EventToolCompleted, it.ID)
 		e.Tool = it.tool(n.Item, "completed")
 		a.emit(e)
@@ -269,6 +275,11 @@ func (a *Agent) abandonItems(interrupted bool, which func(itemKey, *item) bool) 
 
 // closeItems ends what a turn has left open.
 func (a *Agent) closeItems(thread, turn string, interrupted bool) {
+	for k, of := range a.told {
+		if k.thread == thread && of == turn {
+			delete(a.told, k)
+		}
+	}
 	a.abandonItems(interrupted, func(k itemKey, it *item) bool { return k.thread == thread && it.turn == turn })
 }
 

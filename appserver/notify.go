@@ -80,14 +80,10 @@ func notes() map[string]note {
 	return m
 }
 
-// oldEvents is a second stream of the same events, up to 0.111.
-const oldEvents = "codex/event/"
-
 // notified takes a notification of Codex.
 func (a *Agent) notified(m wire.Message) {
 	n, known := a.notes[m.Method]
 	switch {
-	case !known && strings.HasPrefix(m.Method, oldEvents):
 	case !known:
 		a.o.Logger.Info().Str("method", m.Method).Msg("unknown notification of Codex")
 	case n.handle != nil:

@@ -13,6 +13,7 @@ type runnerOptions struct {
 	network      bool           // network_access: commands may use the network
 	config       map[string]any // config: overrides of config.toml for this thread, by dotted name
 	instructions string         // developer_instructions
+	trust        bool           // trust_folder: Codex may mark the folder as trusted in config.toml
 }
 
 func parseOptions(given map[string]any) (o runnerOptions, err error) {
@@ -25,16 +26,36 @@ func parseOptions(given map[string]any) (o runnerOptions, err error) {
 			o.config, ok = given[name].(map[string]any)
 		case "developer_instructions":
 			o.instructions, ok = given[name].(string)
+		case "trust_folder":
+			o.trust, ok = given[name].(bool)
 		default:
 			return o, sessions.Errorf(sessions.CodeInvalidParams, "runner option %q is unknown to codex", name).
-				Do("use network_access (true or false), config (an object) or developer_instructions (a text)")
+				Do("use network_access or trust_folder (true or false), config (an object) or developer_instructions (a text)")
 		}
 		if !ok {
 			return o, sessions.Errorf(sessions.CodeInvalidParams, "runner option %q has the wrong type", name).
-				Do("network_access is true or false, config an object, developer_instructions a text")
+				Do("network_access and trust_folder are true or false, config is an object, developer_instructions a text")
 		}
 	}
 	return o, nil
+}
+
+// startTrusted has the thread begin in the sandbox that was asked for, upon which Codex writes its folder as trusted into
+// config.toml. What goes with the sandbox are overrides then: thread/start has no parameters for it.
+func (o runnerOptions) startTrusted(t *threadParams, p sessions.OpenParams) {
+	if p.Selection.Sandbox == "" {
+		return
+	}
+	t.Sandbox = p.Selection.Sandbox
+	if t.Sandbox != sessions.SandboxWorkspaceWrite {
+		return
+	}
+	if len(p.WritableRoots) > 0 {
+		t.Config["sandbox_workspace_write.writable_roots"] = p.WritableRoots
+	}
+	if o.network {
+		t.Config["sandbox_workspace_write.network_access"] = true
+	}
 }
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

@@ -21,7 +21,7 @@ func Probe(ctx context.Context, conn *wire.Conn, o Options) (sessions.Probe, err
 		return sessions.Probe{Version: v.text, Login: "unknown"}, openError(err)
 	}
 	p := sessions.Probe{Version: v.text, Models: models.offered(), Modes: v.modes(),
-		Capability: map[string]any{"resume": true, "steer": v.steers(), "sandbox_by": "agent"}}
+		Capability: map[string]any{"resume": true, "steer": true, "sandbox_by": "agent"}}
 	if p.Login, err = a.login(ctx); err != nil {
 		p.Login = "unknown"
 		return p, openError(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -110,6 +111,9 @@ func askElicitation(a *Agent, r *request, head requestHead, raw json.RawMessage)
 		r.shown.Kind = sessions.RequestApproval
 		r.shown.Detail = lines(p.Meta.Description, prefixed("with ", clip(string(p.Meta.Params))))
 		r.shown.Tool = &sessions.Tool{Name: toolMCP, Title: p.Server + "." + p.Meta.Tool, Detail: detailOf(raw)}
+		if p.Meta.Tool == "" { // 0.154 does not name it here
+			r.shown.Tool.Title = a.calledTool(r.thread, r.turn, p.Server)
+		}
 		r.offer("accept", sessions.OptionAllowOnce, answer("accept", none, nil), "allow this call")
 		for _, scope := range persistence(p.Meta.Persist) {
 			meta := map[string]string{"persist": scope}
@@ -142,6 +146,21 @@ func askElicitation(a *Agent, r *request, head requestHead, raw json.RawMessage)
 		return nil
 	}
 	return fmt.Errorf("it is an elicitation in mode %q", p.Mode)
+}
+
+// calledTool is the title of the one call to a server's tools that a turn has begun; with none or several, the server.
+func (a *Agent) calledTool(thread, turn, server string) string {
+	title := server
+	for k, it := range a.items {
+		if k.thread != thread || it.turn != turn || it.kind != "mcpToolCall" || it.tool == nil || !strings.HasPrefix(it.tool.Title, server+".") {
+			continue
+		}
+		if title != server {
+			return server
+		}
+		title = it.tool.Title
+	}
+	return title
 }
 
 // persistence is how long an approval of a tool may last, as Codex offers it: a list, or one word.

@@ -3,6 +3,7 @@ package appserver
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -29,8 +30,9 @@ type userMessage struct {
 	ClientID string `json:"clientId"`
 }
 
-// messages calls see with the client id of every user message and its turn, newest first, until see returns false. A
-// turn id narrows it to that turn.
+// messages calls see with the client id of every user message and its turn, newest first, until see returns false. The id
+// is "" for what somebody else sent, and for everything in the records of 0.125, which keeps none. A turn id narrows it to
+// that turn.
 func (a *Agent) messages(ctx context.Context, turnID string, see func(clientID, turn string) bool) error {
 	params := listParams{ThreadID: a.thread(ctx), TurnID: turnID, SortDirection: "desc"}
 	for range maxRecordPages {
@@ -50,7 +52,7 @@ func (a *Agent) messages(ctx context.Context, turnID string, see func(clientID, 
 		}
 		for _, entry := range page.Data {
 			var m userMessage
-			if decode(entry.Item, &m) == nil && m.Type == "userMessage" && m.ClientID != "" && !see(m.ClientID, entry.TurnID) {
+			if decode(entry.Item, &m) == nil && m.Type == "userMessage" && !see(m.ClientID, entry.TurnID) {
 				return nil
 			}
 		}
@@ -68,7 +70,7 @@ func (a *Agent) messagesByTurn(ctx context.Context, turnID string, see func(clie
 		}
 		for _, raw := range t.Items {
 			var m userMessage
-			if decode(raw, &m) == nil && m.Type == "userMessage" && m.ClientID != "" && !see(m.ClientID, t.ID) {
+			if decode(raw, &m) == nil && m.Type == "userMessage" && !see(m.ClientID, t.ID) {
 				return false
 			}
 		}
@@ -145,7 +147,11 @@ func (a *Agent) settleUnknown(ctx context.Context, commands []string) ([]session
 	}
 	turnOf := map[string]string{}
 	wanted := map[string]bool{}
+	named, nameless := false, false // messages with an id, and ones without that are younger than all of those
 	err := a.messages(ctx, "", func(clientID, turn string) bool {
+		if named = named || clientID != ""; !named {
+			nameless = true
+		}
 		if missing[clientID] {
 			delete(missing, clientID)
 			turnOf[clientID] = turn
@@ -153,6 +159,13 @@ func (a *Agent) settleUnknown(ctx context.Context, commands []string) ([]session
 		}
 		return len(missing) > 0
 	})
+	if err == nil && nameless && len(missing) > 0 {
+		// Any of those may be the command: that its id is nowhere proves nothing.
+		commands = slices.DeleteFunc(slices.Clone(commands), func(c string) bool { return missing[c] })
+		err = a.do(ctx, func() {
+			a.warn(sessions.Event{Code: sessions.CodeOutcomeUnknown}, "the thread's record does not say which messages are ours, so the commands of unknown outcome that it does not name stay unknown")
+		})
+	}
 	if err == nil && len(wanted) > 0 {
 		records := map[string]wireTurn{}
 		err = a.turns(ctx, "notLoaded", maxRecordPages, func(t wireTurn) bool {

@@ -16,6 +16,7 @@ type selection struct {
 	roots    []string // further writable directories
 	network  bool     // whether commands may use the network
 	cwd      string
+	memories string // a directory of Codex's own that 0.125 makes writable whatever is asked
 	evidence sessions.Evidence
 	others   []sessions.Difference // what else was asked and differs
 	settings settings              // as last reported
@@ -133,8 +134,11 @@ func (s *selection) compareOthers(r settings) []sessions.Difference {
 			d = append(d, sessions.Difference{Name: "network_access", Asked: fmt.Sprint(s.network), Reported: fmt.Sprint(r.Sandbox.network())})
 		}
 	}
-	if r.Sandbox.Type == "workspaceWrite" && !sameSet(s.roots, r.Sandbox.WritableRoots) {
-		d = append(d, sessions.Difference{Name: "writable_roots", Asked: list(s.roots), Reported: list(r.Sandbox.WritableRoots)})
+	reported := slices.DeleteFunc(slices.Clone(r.Sandbox.WritableRoots), func(dir string) bool {
+		return s.memories != "" && filepath.Clean(dir) == s.memories && !slices.Contains(s.roots, dir)
+	})
+	if r.Sandbox.Type == "workspaceWrite" && !sameSet(s.roots, reported) {
+		d = append(d, sessions.Difference{Name: "writable_roots", Asked: list(s.roots), Reported: list(reported)})
 	}
 	// Older versions have no reviewer but the user. Another one would answer approvals in the user's place.
 	if r.Reviewer != "" && r.Reviewer != reviewerUser {

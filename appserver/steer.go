@@ -13,9 +13,6 @@ import (
 func (a *Agent) steer(ctx context.Context, p sessions.Prompt, reply func(error)) {
 	t := a.turn
 	switch {
-	case !a.version.steers():
-		reply(notWritten(sessions.Errorf(sessions.CodeUnsupported, "Codex %s cannot steer a running turn", a.version.text).Do("update Codex to 0.111 or later, or queue the command")))
-		return
 	case p.Model != "" || p.Effort != "" || p.Mode != "":
 		reply(notWritten(sessions.Errorf(sessions.CodeUnsupported, "a steering command cannot change model, effort or mode").Do("leave them out, or send the command when the session is idle")))
 		return

@@ -129,13 +129,13 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a refusal of %d bytes: %q", len(s), s)
 	}
 	for text, want := range map[string]string{
-		"codex_cli_rs/0.77.0 (Debian; x86_64)": "0.77.0", "baton/0.171.0-alpha.3 dumb": "0.171.0-alpha.3", "x/1.0.0": "1.0.0", "x/0.0.0": "0.0.0",
+		"codex_cli_rs/0.125.0 (Debian; x86_64)": "0.125.0", "baton/0.171.0-alpha.3 dumb": "0.171.0-alpha.3", "x/1.0.0": "1.0.0", "x/0.0.0": "0.0.0",
 	} {
 		if v, err := parseVersion(text); err != nil || v.text != want {
 			t.Errorf("%q is version %q, %v", text, v.text, err)
 		}
 	}
-	for _, text := range []string{"x/0.76.9", "x/0.9.0", "no version", ""} {
+	for _, text := range []string{"x/0.124.9", "codex_cli_rs/0.77.0 (Debian; x86_64)", "x/0.9.0", "no version", ""} {
 		if _, err := parseVersion(text); err == nil {
 			t.Errorf("%q is taken", text)
 		}

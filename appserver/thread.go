@@ -12,7 +12,7 @@ import (
 //
 // A thread always begins read-only and is raised to its sandbox afterwards: thread/start with a wider sandbox writes
 // the folder as trusted into the user's config.toml, which changes the defaults of every later thread there;
-// thread/settings/update does not.
+// thread/settings/update does not. Versions before 0.144 lack that; whoever does not mind the mark says trust_folder.
 func (a *Agent) Open(ctx context.Context, p sessions.OpenParams) (sessions.Opened, error) {
 	opened, err := a.open(ctx, p)
 	if err != nil {
@@ -65,6 +65,9 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 		Cwd: p.Cwd, Model: models.slug(p.Selection.Model), Sandbox: sessions.SandboxReadOnly,
 		ApprovalPolicy: p.Selection.ApprovalPolicy, ApprovalsReviewer: reviewerUser,
 		DeveloperInstructions: options.instructions, Config: config,
+	}
+	if options.trust {
+		options.startTrusted(&params, p)
 	}
 	thread, recreated, err := a.openThread(ctx, p, params, options.network)
 	if err != nil {
@@ -180,7 +183,7 @@ func (a *Agent) confirm(ctx context.Context, want sessions.Selection) (sessions.
 }
 
 func capability(models catalog, v version, inForce string) sessions.Capabilities {
-	c := sessions.Capabilities{Resume: true, Steer: v.steers(), Images: true, Modes: v.modes()}
+	c := sessions.Capabilities{Resume: true, Steer: true, Images: true, Modes: v.modes()}
 	if m := models.find(inForce); m != nil {
 		c.Images = m.takesImages()
 	}

@@ -7,14 +7,15 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
-// version is Codex's, as its userAgent has it: "<client>/0.171.0 (...)", before about 0.111 "codex_cli_rs/0.77.0 (...)".
+// version is Codex's, as its userAgent has it: "<client>/0.171.0 (...)"; before about 0.111 it begins with "codex_cli_rs".
 type version struct {
 	text                string
 	major, minor, patch int
 }
 
-// oldest is the first version with today's names of sandboxes and approval policies.
-const oldestMinor = 77
+// oldestMinor is of the oldest version that the tests run with. 0.77, with the same names of sandboxes and approval
+// policies, cannot steer, asks no questions, and does not tell when it drops a request.
+const oldestMinor = 125
 
 var versionIn = regexp.MustCompile(`/((\d+)\.(\d+)\.(\d+)\S*)`)
 
@@ -41,9 +42,6 @@ func parseVersion(userAgent string) (version, error) {
 func (v version) atLeast(minor int) bool {
 	return v.major > 0 || v.minor >= minor || v.text == "0.0.0"
 }
-
-// steers: turn/steer came between 0.77 and 0.111.
-func (v version) steers() bool { return v.atLeast(111) }
 
 // modes are changed with thread/settings/update, which came between 0.125 and 0.144. It is tried in every version; this
 // is for what is told beforehand.
