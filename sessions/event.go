@@ -61,6 +61,7 @@ type Event struct {
 	Final     bool            `json:"final,omitempty"`     // text, plan: Text is the item's whole and last text, not a delta
 	Abandoned bool            `json:"abandoned,omitempty"` // text: the item will never complete (a retry or steer replaced it)
 	Late      bool            `json:"late,omitempty"`      // arrived after its turn had ended
+	Redacted  bool            `json:"redacted,omitempty"`  // something in it was taken for a secret, and [redacted] stands in its place
 	Tool      *Tool           `json:"tool,omitempty"`      // tool.*
 	Request   *Request        `json:"request,omitempty"`   // approval.requested, question.requested, request.resolved
 	Settled   *Settlement     `json:"settled,omitempty"`   // command.settled, turn.completed

@@ -7,7 +7,10 @@ import (
 
 // JSON redacts the strings in a JSON text, names of members included, and tells whether there was anything. What has
 // nothing to redact comes back as it was; of the rest the order of members is lost, never the value of a number.
-func (s *Set) JSON(text []byte) ([]byte, bool) {
+//
+// What keep names stays as it is, with everything in it: paths like "request.options.*.id", where * is every element of a
+// list.
+func (s *Set) JSON(text []byte, keep map[string]bool) ([]byte, bool) {
 	if !s.may(text) {
 		return text, false
 	}
@@ -17,7 +20,7 @@ func (s *Set) JSON(text []byte) ([]byte, bool) {
 	if d.Decode(&v) != nil {
 		return text, false // it is no JSON, and nobody will read it as such
 	}
-	v, some := s.walk(v)
+	v, some := s.walk(v, "", keep)
 	if !some {
 		return text, false
 	}
@@ -30,19 +33,26 @@ func (s *Set) JSON(text []byte) ([]byte, bool) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
 }
 
-func (s *Set) walk(v any) (_ any, some bool) {
+func (s *Set) walk(v any, path string, keep map[string]bool) (_ any, some bool) {
+	if keep[path] {
+		return v, false
+	}
 	switch x := v.(type) {
 	case string:
 		return s.value(x)
 	case []any:
 		for i := range x {
 			var here bool
-			x[i], here = s.walk(x[i])
+			x[i], here = s.walk(x[i], path+".*", keep)
 			some = some || here
 		}
 	case map[string]any:
 		for name, member := range x {
-			member, here := s.walk(member)
+			to := name
+			if path != "" {
+				to = path + "." + name
+			}
+			member, here := s.walk(member, to, keep)
 			shown, named := s.Redact(name)
 			if named {
 				delete(x, name)

@@ -205,14 +205,23 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, some := s.JSON(text)
+	got, some := s.JSON(text, nil)
 	if want := `{"list":["a","` + Mask + `",{"` + Mask + `":"` + Mask + `","x":null}],"n":12345678901234567890.5,"t":"\n` + Mask + `"}`; string(got) != want || !some {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	for _, same := range []string{`{"b":1,  "a":"risk-` + strings.Repeat("aB3", 12) + `"}`, `{"a":`, `ordinary-secret-1`, `{}`} {
-		if got, some := s.JSON([]byte(same)); some || string(got) != same {
+		if got, some := s.JSON([]byte(same), nil); some || string(got) != same {
 			t.Errorf("%s became %s", same, got)
 		}
+	}
+}
+
+func TestJSONKeeps(t *testing.T) {
+	s := New([]string{"ordinary-secret-1"})
+	got, some := s.JSON([]byte(`{"id":"ordinary-secret-1","list":[{"id":"ordinary-secret-1","text":"ordinary-secret-1"}],"tree":{"a":["ordinary-secret-1"]}}`),
+		map[string]bool{"id": true, "list.*.id": true, "tree": true})
+	if want := `{"id":"ordinary-secret-1","list":[{"id":"ordinary-secret-1","text":"` + Mask + `"}],"tree":{"a":["ordinary-secret-1"]}}`; string(got) != want || !some {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 
@@ -240,7 +249,7 @@ func BenchmarkJSON(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportMetric(float64(len(s.next)*4+len(s.nodes)*20)/1e6, "MB")
 	for b.Loop() {
-		if _, some := s.JSON(text); some {
+		if _, some := s.JSON(text, nil); some {
 			b.Fatal("found")
 		}
 	}

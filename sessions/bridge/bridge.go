@@ -36,7 +36,8 @@ type Options struct {
 	Log        zerolog.Logger
 	SpoolBytes int // 0: 8 MiB
 
-	maxFrame int // 0: MaxFrame
+	maxFrame int   // 0: MaxFrame
+	veil     *veil // nil: a new one
 }
 
 // firstHost is how long a bridge waits for its first host, and lastAck how long it lets the host take its last frames.
@@ -57,6 +58,7 @@ type Bridge struct {
 	o        Options
 	spool    *spool
 	rec      *recorder
+	veil     *veil
 	wg       sync.WaitGroup
 	ended    chan struct{} // closed when the bridge is about to return
 	hurried  atomic.Bool   // the host cannot acknowledge what is left
@@ -107,7 +109,10 @@ func Run(o Options) error {
 	b := &Bridge{o: o, spool: newSpool(o.SpoolBytes), ended: make(chan struct{}), turns: map[string]*turn{}, grace: firstHost}
 	b.changed = sync.NewCond(&b.mu)
 	b.stopping.ctx, b.stopping.cancel = context.WithCancelCause(context.Background())
-	b.rec = newRecorder(func(e sessions.Event) { b.put(OutEvent, e) })
+	if b.veil = o.veil; b.veil == nil {
+		b.veil = newVeil()
+	}
+	b.rec = newRecorder(func(e sessions.Event) { b.veil.event(e, b.event) })
 	b.mu.Lock()
 	b.armOrphanLocked()
 	b.mu.Unlock()
@@ -126,17 +131,23 @@ func Run(o Options) error {
 	return nil
 }
 
+func (b *Bridge) event(e sessions.Event) { b.put(OutEvent, e) }
+
 // put numbers and keeps one out frame; it blocks while the spool is full.
 func (b *Bridge) put(kind Kind, body any) {
 	var failed error
 	b.spool.put(func(n uint64) []byte {
 		line, err := frameOf(typeOut, n, kind, body)
+		if err == nil {
+			line = b.veil.frame(line, kind)
+		}
 		if err == nil && len(line) > b.o.maxFrame { // no host could ever read it, nor anything behind it
 			err = fmt.Errorf("%w: %d bytes of %s, the limit is %d", errFrameTooLong, len(line), kind, b.o.maxFrame)
 		}
 		if err != nil { // something an agent sent cannot be told: say so in its place
 			failed = err
 			line, _ = frameOf(typeOut, n, OutEvent, sessions.Event{Kind: sessions.EventError, At: time.Now().UTC(), Code: sessions.CodeInternal, Text: err.Error()})
+			line = b.veil.frame(line, OutEvent)
 		}
 		return line
 	})
@@ -259,6 +270,7 @@ func (b *Bridge) answer(a sessions.Answer) error {
 		return errNoAgent
 	}
 	b.rec.Flush()
+	b.veil.answered(a)
 	failpoint.Hit("bridge.answer.before")
 	defer failpoint.Hit("bridge.answer.after")
 	return p.agent.Answer(b.stopping.ctx, a)

@@ -97,6 +97,7 @@ type Spec struct {
 	Argv             []string            `json:"argv"`
 	Dir              string              `json:"dir"`
 	Env              []string            `json:"env"`
+	Secret           []string            `json:"secret,omitempty"` // names in Env that are secret whatever they are called
 	Open             sessions.OpenParams `json:"open"`
 	HandshakeSeconds int                 `json:"handshake_seconds"`
 	StopSeconds      int                 `json:"stop_seconds,omitempty"`   // grace after stdin EOF, then SIGTERM; 0: 6

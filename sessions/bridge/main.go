@@ -21,7 +21,8 @@ const (
 
 // Main is the whole life of a bridge process. It must run before anything else of the program: it may re-execute it.
 func Main(version string, adapters map[string]Adapter) int {
-	log := zerolog.New(os.Stderr).With().Timestamp().Str("part", "bridge").Logger()
+	v := newVeil()
+	log := zerolog.New(v.log(os.Stderr)).With().Timestamp().Str("part", "bridge").Logger()
 	inside, err := sandbox.Enter()
 	if err != nil {
 		log.Error().Err(err).Msg("containment could not be set up")
@@ -35,7 +36,7 @@ func Main(version string, adapters map[string]Adapter) int {
 	reaper := sandbox.NewReaper()
 	defer reaper.Close()
 	spill := os.NewFile(fdSpill, "spill")
-	if err := Run(Options{Version: version, Adapters: adapters, Listener: ln, Spill: spill, Inside: inside, Reaper: reaper, Log: log}); err != nil {
+	if err := Run(Options{Version: version, Adapters: adapters, Listener: ln, Spill: spill, Inside: inside, Reaper: reaper, Log: log, veil: v}); err != nil {
 		log.Error().Err(err).Msg("bridge ended")
 		return 1
 	}

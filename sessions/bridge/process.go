@@ -30,6 +30,7 @@ type agentProcess struct {
 
 // start runs the agent's program with pipes of ours.
 func (b *Bridge) start(s Spec) (*agentProcess, error) {
+	b.veil.learn(s)
 	var files []*os.File
 	closeAll := func() {
 		for _, f := range files {

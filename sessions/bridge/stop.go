@@ -40,6 +40,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 			exit.Stderr = p.stderr.String()
 		}
 		b.rec.close()
+		b.veil.close(b.event)
 		taken := b.seal() // what became of each input is told before the end is
 		b.mu.Lock()
 		for id, t := range b.turns {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -321,7 +322,8 @@ func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, 
 		Env:              env.Build(env.Allowed(who.Env), extra, s.EnvUnset, lead),
 		HandshakeSeconds: whole(cfg.Host.HandshakeTimeout, 60*time.Second), OrphanSeconds: whole(cfg.Host.OrphanGrace, 15*time.Minute),
 		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: cwd, Selection: s.Selection(),
-			WritableRoots: s.WritableRoots, MCPServers: s.MCPServers, Options: options}}
+			WritableRoots: s.WritableRoots, MCPServers: s.MCPServers, Options: options},
+		Secret: slices.Sorted(maps.Keys(s.Env))}
 	files, err := h.files(runner, &spec)
 	if err != nil {
 		return launch{}, runner, err

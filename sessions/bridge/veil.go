@@ -1,0 +1,306 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/batonmcp/baton/internal/redact"
+	"github.com/batonmcp/baton/sessions"
+)
+
+// veil takes secrets out of what leaves the bridge: before an event is numbered, and before a line is logged. What goes to
+// the agent passes beside it.
+//
+// A text that streams is looked at as one, whatever pieces it comes in: what may still become a secret is held back until
+// more of it comes or it ends.
+type veil struct {
+	set atomic.Pointer[redact.Set] // what is looked for now
+
+	mu      sync.Mutex // held while an event is passed on, so that events keep their order
+	values  []string
+	deltas  bool // what a running tool says comes in pieces, not whole each time
+	streams map[streamKey]*stream
+	asked   map[string][]string // secret questions by the handle of their open request
+}
+
+type streamKey struct{ kind, command, turn, item, agent string }
+
+type stream struct {
+	*redact.Stream
+	last sessions.Event // without its text, for what comes of it later
+}
+
+// maxStreams bounds the texts under way; an agent that begins more has ended none of them.
+const maxStreams = 256
+
+func newVeil() *veil {
+	v := &veil{streams: map[streamKey]*stream{}, asked: map[string][]string{}}
+	v.set.Store(redact.New(nil))
+	return v
+}
+
+// learn takes the secrets of a launch: the values of variables that are named like credentials or that the session brought
+// itself, passwords in addresses, and what its MCP servers get.
+func (v *veil) learn(s Spec) {
+	var values []string
+	for _, e := range s.Env {
+		name, value, _ := strings.Cut(e, "=")
+		if credential(name) || slices.Contains(s.Secret, name) {
+			values = append(values, secretsIn(value)...)
+		} else {
+			values = append(values, password(value)...)
+		}
+	}
+	for _, m := range s.Open.MCPServers {
+		for _, vars := range []map[string]string{m.Env, m.Headers} {
+			for _, value := range vars {
+				values = append(values, secretsIn(value)...)
+			}
+		}
+		values = append(values, password(m.URL)...)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.deltas = s.Protocol == "app-server"
+	v.addLocked(values)
+}
+
+func (v *veil) addLocked(values []string) {
+	before := len(v.values)
+	for _, x := range values {
+		if redact.Usable(x) && !slices.Contains(v.values, x) {
+			v.values = append(v.values, x)
+		}
+	}
+	if len(v.values) > before {
+		v.set.Store(redact.New(v.values))
+	}
+}
+
+// credentialWords are what names of variables that hold credentials are made of.
+var credentialWords = []string{"KEY", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASS", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
+	"AUTH", "AUTHORIZATION", "BEARER", "COOKIE", "PAT", "PRIVATE"}
+
+func credential(name string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return r == '_' || r == '-' }),
+		func(word string) bool {
+			return slices.Contains(credentialWords, word) || strings.HasSuffix(word, "PASSWORD") || strings.HasSuffix(word, "TOKEN") || strings.HasSuffix(word, "SECRET")
+		})
+}
+
+// secretsIn are the secrets in a value: the value, and what stands behind the name of its scheme. A path is none, but what
+// a program finds there is.
+func secretsIn(value string) []string {
+	if filepath.IsAbs(value) {
+		return nil
+	}
+	out := append([]string{value}, password(value)...)
+	if scheme, rest, ok := strings.Cut(value, " "); ok && slices.Contains([]string{"bearer", "basic", "token"}, strings.ToLower(scheme)) {
+		out = append(out, strings.TrimSpace(rest))
+	}
+	return out
+}
+
+// password is that of an address, as it stands there and as it is meant.
+func password(value string) []string {
+	if !strings.Contains(value, "://") || !strings.Contains(value, "@") {
+		return nil
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.User == nil {
+		return nil
+	}
+	p, ok := u.User.Password()
+	if !ok {
+		return nil
+	}
+	_, raw, _ := strings.Cut(u.User.String(), ":")
+	return []string{p, raw}
+}
+
+// event passes an event on, and before it what it ends.
+func (v *veil) event(e sessions.Event, out func(sessions.Event)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.noteLocked(e)
+	key, text := v.streamed(&e)
+	if text == nil {
+		v.endLocked(e, out)
+		out(e)
+		return
+	}
+	s := v.streams[key]
+	if s == nil {
+		if len(v.streams) >= maxStreams {
+			v.flushLocked(func(streamKey, *stream) bool { return true }, out)
+		}
+		s = &stream{Stream: v.set.Load().Stream()}
+		v.streams[key] = s
+	}
+	s.Use(v.set.Load())
+	settled := s.Write(nil, *text)
+	s.last = withText(e, "")
+	if len(settled) > 0 || *text == "" || e.Tool != nil && (len(e.Tool.Detail) > 0 || len(e.Tool.Paths) > 0) {
+		e = withText(e, string(settled))
+		e.Redacted = bytes.Contains(settled, []byte(redact.Mask))
+		out(e)
+	}
+}
+
+// streamed returns the text of an event that is a piece of one, nil when it is none.
+func (v *veil) streamed(e *sessions.Event) (streamKey, *string) {
+	key := streamKey{string(e.Kind), e.Command, e.Turn, e.Item, e.Agent}
+	switch {
+	case joinable(*e):
+		return key, &e.Text
+	case e.Kind == sessions.EventToolUpdated && v.deltas && e.Tool != nil && e.Tool.Output != "":
+		return key, &e.Tool.Output
+	}
+	return key, nil
+}
+
+func withText(e sessions.Event, text string) sessions.Event {
+	if e.Kind != sessions.EventToolUpdated {
+		e.Text = text
+		return e
+	}
+	t := *e.Tool
+	t.Output = text
+	e.Tool = &t
+	return e
+}
+
+// endLocked gives out what was held of the texts that an event ends: its item's, or its turn's.
+func (v *veil) endLocked(e sessions.Event, out func(sessions.Event)) {
+	command := e.Command
+	if e.Settled != nil && e.Settled.Command != "" {
+		command = e.Settled.Command
+	}
+	v.flushLocked(func(k streamKey, _ *stream) bool {
+		switch e.Kind {
+		case sessions.EventCommandSettled:
+			return k.command == command
+		case sessions.EventTurnCompleted:
+			return k.turn == e.Turn && k.agent == e.Agent
+		case sessions.EventText, sessions.EventReasoning, sessions.EventPlan:
+			return k.item == e.Item && k.kind == string(e.Kind)
+		case sessions.EventToolCompleted:
+			return k.item == e.Item && k.kind == string(sessions.EventToolUpdated)
+		}
+		return false
+	}, out)
+}
+
+func (v *veil) flushLocked(which func(streamKey, *stream) bool, out func(sessions.Event)) {
+	for _, key := range slices.SortedFunc(maps.Keys(v.streams), func(a, b streamKey) int {
+		return strings.Compare(a.command+a.turn+a.item+a.kind+a.agent, b.command+b.turn+b.item+b.kind+b.agent)
+	}) {
+		s := v.streams[key]
+		if !which(key, s) {
+			continue
+		}
+		delete(v.streams, key)
+		if rest := s.Close(nil); len(rest) > 0 {
+			e := withText(s.last, string(rest))
+			e.Redacted = bytes.Contains(rest, []byte(redact.Mask))
+			if e.Tool != nil {
+				e.Tool.Detail, e.Tool.Paths = nil, nil
+			}
+			out(e)
+		}
+	}
+}
+
+// close gives out what is held.
+func (v *veil) close(out func(sessions.Event)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.flushLocked(func(streamKey, *stream) bool { return true }, out)
+}
+
+// noteLocked keeps which questions are secret.
+func (v *veil) noteLocked(e sessions.Event) {
+	if e.Request == nil {
+		return
+	}
+	switch e.Kind {
+	case sessions.EventQuestionRequested:
+		for _, q := range e.Request.Questions {
+			if q.Secret {
+				v.asked[e.Request.Handle] = append(v.asked[e.Request.Handle], q.ID)
+			}
+		}
+	case sessions.EventRequestResolved:
+		delete(v.asked, e.Request.Handle)
+	}
+}
+
+// answered takes what is answered to a secret question as a secret from now on.
+func (v *veil) answered(a sessions.Answer) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, id := range v.asked[a.Handle] {
+		v.addLocked(a.Answers[id])
+	}
+	delete(v.asked, a.Handle)
+}
+
+// structural are the members of frames that name things to programs. A secret that happens to equal one of them must not
+// break what it is used for.
+var structural = map[string]bool{
+	"kind": true, "command": true, "turn": true, "item": true, "agent": true, "code": true, "at": true,
+	"request.handle": true, "request.kind": true, "request.command": true, "request.options.*.option_id": true, "request.options.*.kind": true,
+	"request.questions.*.id": true, "request.questions.*.options.*.id": true,
+	"settled.command": true, "settled.state": true, "settled.outcome": true, "selection.asked": true, "selection.evidence.files": true,
+	"native_id": true, "evidence.files": true, "settled.*.command": true, "settled.*.state": true,
+	"ref": true, "state": true, "error.code": true, "running": true, "signal": true, "models.*.id": true, "modes": true, "login": true,
+}
+
+// frame redacts the body of one line of the protocol.
+func (v *veil) frame(line []byte, kind Kind) []byte {
+	at := bytes.Index(line, []byte(`,"b":`))
+	if at < 0 {
+		return line
+	}
+	at += len(`,"b":`)
+	body, some := v.set.Load().JSON(line[at:len(line)-2], structural)
+	if !some {
+		return line
+	}
+	out := bytes.NewBuffer(make([]byte, 0, len(line)))
+	out.Write(line[:at])
+	if kind == OutEvent && !bytes.Contains(body, []byte(`"redacted":true`)) && json.Valid(body) {
+		out.WriteString(`{"redacted":true,`)
+		body = body[1:]
+	}
+	out.Write(body)
+	out.WriteString("}\n")
+	return out.Bytes()
+}
+
+// log redacts what is written to a log, line by line.
+func (v *veil) log(w io.Writer) io.Writer { return logVeil{v, w} }
+
+type logVeil struct {
+	v *veil
+	w io.Writer
+}
+
+func (l logVeil) Write(line []byte) (int, error) {
+	text, some := l.v.set.Load().Redact(string(line))
+	if !some {
+		return l.w.Write(line)
+	}
+	if _, err := io.WriteString(l.w, text); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}

@@ -1,0 +1,177 @@
+package bridge
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/batonmcp/baton/internal/redact"
+	"github.com/batonmcp/baton/sessions"
+)
+
+const hush = "Zq7-hush-hush-0123456789"
+
+func veiled(t *testing.T, protocol string, evs ...sessions.Event) []sessions.Event {
+	t.Helper()
+	v := newVeil()
+	v.learn(Spec{Protocol: protocol, Env: []string{"PATH=/usr/bin:/bin", "GITHUB_TOKEN=" + hush}})
+	var out []sessions.Event
+	for _, e := range evs {
+		v.event(e, func(e sessions.Event) { out = append(out, e) })
+	}
+	v.close(func(e sessions.Event) { out = append(out, e) })
+	return out
+}
+
+func joined(evs []sessions.Event, item string) string {
+	var b strings.Builder
+	for _, e := range evs {
+		if e.Item == item && !e.Final {
+			b.WriteString(e.Text)
+			if e.Tool != nil && e.Kind == sessions.EventToolUpdated {
+				b.WriteString(e.Tool.Output)
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestSecretsAreSeenAcrossDeltas(t *testing.T) {
+	text := func(item, s string) sessions.Event {
+		return sessions.Event{Kind: sessions.EventText, Command: "c", Item: item, Text: s}
+	}
+	tool := sessions.Event{Kind: sessions.EventToolStarted, Command: "c", Item: "t", Tool: &sessions.Tool{Name: "command"}}
+	for cut := range hush {
+		// Another text and a tool come between the two halves.
+		out := veiled(t, "acp", text("i", "it is "+hush[:cut]), text("j", "between"), tool, text("i", hush[cut:]+", really"),
+			sessions.Event{Kind: sessions.EventCommandSettled, Command: "c", Settled: &sessions.Settlement{State: sessions.CommandCompleted}})
+		if got := joined(out, "i"); got != "it is "+redact.Mask+", really" {
+			t.Fatalf("cut at %d: %q", cut, got)
+		}
+		if out[len(out)-1].Kind != sessions.EventCommandSettled || joined(out, "j") != "between" {
+			t.Fatalf("cut at %d: %+v", cut, out)
+		}
+		marked := false
+		for _, e := range out {
+			marked = marked || e.Redacted && e.Item == "i"
+		}
+		if !marked {
+			t.Fatalf("cut at %d: nothing is marked", cut)
+		}
+	}
+}
+
+// What is held back comes before what ends it, and nothing is lost.
+func TestHeldTextComesBeforeItsEnd(t *testing.T) {
+	half := sessions.Event{Kind: sessions.EventText, Command: "c", Turn: "u", Item: "i", Text: "half " + hush[:9]}
+	for name, end := range map[string]sessions.Event{
+		"final":   {Kind: sessions.EventText, Command: "c", Turn: "u", Item: "i", Text: "half " + hush[:9], Final: true},
+		"turn":    {Kind: sessions.EventTurnCompleted, Command: "c", Turn: "u"},
+		"command": {Kind: sessions.EventCommandSettled, Settled: &sessions.Settlement{Command: "c"}},
+		"nothing": {Kind: sessions.EventWarning},
+	} {
+		out := veiled(t, "acp", half, end)
+		if got := joined(out, "i"); got != half.Text {
+			t.Errorf("%s: %q", name, got)
+		}
+		if last := out[len(out)-1]; name != "nothing" && last.Kind != end.Kind {
+			t.Errorf("%s: %+v", name, out)
+		}
+	}
+}
+
+func TestSecretsInToolOutput(t *testing.T) {
+	piece := func(s string) sessions.Event {
+		return sessions.Event{Kind: sessions.EventToolUpdated, Command: "c", Item: "t", Tool: &sessions.Tool{Status: "in_progress", Output: s}}
+	}
+	end := sessions.Event{Kind: sessions.EventToolCompleted, Command: "c", Item: "t", Tool: &sessions.Tool{Output: "TOKEN=" + hush}}
+	out := veiled(t, "app-server", piece("TOKEN="+hush[:5]), piece(hush[5:]), end)
+	if got := joined(out, "t"); got != "TOKEN="+redact.Mask {
+		t.Errorf("in pieces: %q", got)
+	}
+	out = veiled(t, "acp", piece("a"), piece("a b"), end) // whole each time
+	if len(out) != 3 || out[1].Tool.Output != "a b" {
+		t.Errorf("whole: %+v", out)
+	}
+}
+
+func TestFramesAreRedacted(t *testing.T) {
+	v := newVeil()
+	v.learn(Spec{Env: []string{"GITHUB_TOKEN=" + hush, "MY_DB=postgres://u:p%40ss-w0rd-1@h/d", "HOME=/home/you"}, Open: sessions.OpenParams{
+		MCPServers: []sessions.MCPServer{{Env: map[string]string{"X": "mcp-value-42"}, Headers: map[string]string{"Authorization": "Bearer header-value-42"}}}}})
+	frame := func(kind Kind, body any) string {
+		line, err := frameOf(typeOut, 7, kind, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = v.frame(line, kind)
+		f, err := readFrame(bufio.NewReader(bytes.NewReader(line)))
+		if err != nil || f.N != 7 || f.Kind != kind || !json.Valid(f.Body) {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return string(f.Body)
+	}
+	e := sessions.Event{Kind: sessions.EventToolCompleted, Command: hush, Item: hush, Text: "x", Tool: &sessions.Tool{Title: "echo " + hush,
+		Output: base64.StdEncoding.EncodeToString([]byte("a" + hush + "b")), Detail: json.RawMessage(`{"command":"echo ` + hush + `"}`)}, Raw: json.RawMessage(`["p%40ss-w0rd-1","p@ss-w0rd-1","mcp-value-42","header-value-42"]`)}
+	body := frame(OutEvent, e)
+	var got sessions.Event
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if !got.Redacted || got.Command != hush || got.Item != hush || strings.Count(body, hush) != 2 || strings.Count(body, redact.Mask) != 7 {
+		t.Errorf("%s", body)
+	}
+	if body := frame(OutFailed, Failure{Error: sessions.Errorf(sessions.CodeAgentExited, "it said %s", hush).With("stderr", hush)}); strings.Contains(body, hush) || !strings.Contains(body, string(sessions.CodeAgentExited)) {
+		t.Errorf("%s", body)
+	}
+	if body := frame(OutExited, Exit{Stderr: hush, Running: []string{"c"}}); strings.Contains(body, hush) {
+		t.Errorf("%s", body)
+	}
+	plain := frame(OutEvent, sessions.Event{Kind: sessions.EventText, Text: "nothing"})
+	if strings.Contains(plain, "redacted") {
+		t.Errorf("%s", plain)
+	}
+	var log bytes.Buffer
+	if n, err := v.log(&log).Write([]byte("it is " + hush + "\n")); n != len(hush)+7 || err != nil || log.String() != "it is "+redact.Mask+"\n" {
+		t.Errorf("log: %q %d %v", log.String(), n, err)
+	}
+}
+
+// What was answered to a secret question is one from then on; the answer itself goes to the agent as it is.
+func TestSecretAnswers(t *testing.T) {
+	v := newVeil()
+	var out []sessions.Event
+	emit := func(e sessions.Event) { v.event(e, func(e sessions.Event) { out = append(out, e) }) }
+	emit(sessions.Event{Kind: sessions.EventQuestionRequested, Request: &sessions.Request{Handle: "h", Questions: []sessions.Question{{ID: "q", Secret: true}, {ID: "r"}}}})
+	emit(sessions.Event{Kind: sessions.EventText, Item: "i", Text: "before: answer-to-"})
+	a := sessions.Answer{Handle: "h", Answers: map[string][]string{"q": {"answer-to-q-1"}, "r": {"answer-to-r-1"}}}
+	v.answered(a)
+	if a.Answers["q"][0] != "answer-to-q-1" {
+		t.Error("the answer was changed")
+	}
+	emit(sessions.Event{Kind: sessions.EventText, Item: "i", Text: "q-1 and answer-to-r-1"})
+	v.close(func(e sessions.Event) { out = append(out, e) })
+	if got := joined(out, "i"); !strings.HasSuffix(got, "and answer-to-r-1") || strings.Count(got, "answer-to-q-1") != 1 {
+		t.Errorf("%q", got) // its beginning was given out before it was one
+	}
+	emit(sessions.Event{Kind: sessions.EventText, Item: "k", Text: "answer-to-q-1", Final: true})
+	line, err := frameOf(typeOut, 1, OutEvent, out[len(out)-1])
+	if err != nil || strings.Contains(string(v.frame(line, OutEvent)), "answer-to-q-1") {
+		t.Errorf("%s %v", line, err)
+	}
+}
+
+func TestCredentialNames(t *testing.T) {
+	for name, want := range map[string]bool{"OPENAI_API_KEY": true, "GITHUB_TOKEN": true, "GH_PAT": true, "DB_PASSWORD": true, "PGPASSWORD": true, "AWS_SECRET_ACCESS_KEY": true,
+		"NPM_AUTH": true, "ANTHROPIC_AUTH_TOKEN": true, "HOME": false, "PATH": false, "PWD": false, "KEYBOARD": false, "LANG": false, "TERM": false, "CODEX_HOME": false} {
+		if credential(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+	if got := secretsIn("/run/agent.sock"); got != nil {
+		t.Errorf("a path: %q", got)
+	}
+}
