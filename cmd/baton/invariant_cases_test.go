@@ -336,3 +336,40 @@ func descriptors(t *testing.T, pid int) []string {
 	}
 	return open
 }
+
+// TestPR06_AgentThatReadsNothing: a prompt that is longer than a pipe holds, to an agent that stands still, is neither sent
+// nor unsent. Its session can be looked at and closed meanwhile, and says that it does not know.
+func TestPR06_AgentThatReadsNothing(t *testing.T) {
+	if testing.Short() {
+		return // the close takes the graces of an agent that does not leave
+	}
+	t.Parallel()
+	w := recordedWorld(t)
+	f := w.open()
+	defer f.close()
+	s := w.create(f, "codexlike", nil)
+	for _, p := range w.find(" agent ") {
+		if err := syscall.Kill(p.PID, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.Repeat("a long prompt ", 60_000)
+	sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "c", "text": text, "wait_seconds": 1})
+	if sent.Command.State != sessions.CommandSubmitted || sent.Session.State != sessions.SessionRunning {
+		t.Errorf("%s in a session that is %s", sent.Command.State, sent.Session.State)
+	}
+	if e := refused(f, sessions.CodeBusy, "session_send", args{"session_id": s.SessionID, "text": "[say 1]"}); e.Details["running_command"] != "c" {
+		t.Errorf("it says %v", e)
+	}
+	closed := call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	if closed.Stopped != "confirmed" || closed.Session.State != sessions.SessionClosed {
+		t.Errorf("closed: %s, %s: %s", closed.Session.State, closed.Stopped, closed.Proof)
+	}
+	again := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "c", "text": text})
+	if again.Command.State != sessions.CommandUnknown {
+		t.Errorf("it is %s: %s", again.Command.State, again.Command.Reason)
+	}
+	if n := len(w.noted("prompt")); n != 0 {
+		t.Errorf("%d prompts were read", n)
+	}
+}

@@ -198,12 +198,20 @@ func (c *Conn) arm() (disarm func() bool) {
 	}
 }
 
-// CloseInput closes the agent's input, which tells most agents to leave. It waits for a write that is under way.
+// writePatience is how long the end of the input waits for a write that is under way.
+const writePatience = time.Second
+
+// CloseInput closes the agent's input, which tells most agents to leave. A write that is under way has a moment to be taken
+// and is broken off then: an agent that reads nothing must not keep anybody from stopping it.
 func (c *Conn) CloseInput() error {
+	patience := time.NewTimer(writePatience)
+	defer patience.Stop()
 	select {
 	case c.lock <- struct{}{}:
 	case <-c.done:
 		return nil
+	case <-patience.C:
+		return c.in.Close() // the writer finds it so, and notes it
 	}
 	defer func() { <-c.lock }()
 	if c.shut {

@@ -143,6 +143,32 @@ func TestDeafAgent(t *testing.T) {
 	}
 }
 
+// TestCloseInputDuringWrite: an agent that reads nothing keeps nobody from closing its input, and the write says that bytes
+// may have left.
+func TestCloseInputDuringWrite(t *testing.T) {
+	p := link(t, Options{WriteTimeout: time.Hour})
+	result := make(chan error, 1)
+	go func() {
+		_, err := p.conn.Call(context.Background(), "prompt", strings.Repeat("x", 1<<20))
+		result <- err
+	}()
+	if _, err := p.read.Peek(1); err != nil { // the prompt is under way
+		t.Fatal(err)
+	}
+	if err := p.conn.CloseInput(); err != nil {
+		t.Error(err)
+	}
+	if err := <-result; !errors.Is(err, sessions.ErrBroken) {
+		t.Errorf("the prompt: %v", err)
+	}
+	if err := p.conn.CloseInput(); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+	if err := p.conn.Notify(context.Background(), "later", nil); !errors.Is(err, sessions.ErrNotWritten) {
+		t.Errorf("a notification behind it: %v", err)
+	}
+}
+
 // TestCloseDuringWrite: Close does not wait for the write's time, and the write says that bytes may have left.
 func TestCloseDuringWrite(t *testing.T) {
 	p := link(t, Options{WriteTimeout: time.Hour})

@@ -258,6 +258,32 @@ func TestCloseOfAStubbornAgent(t *testing.T) {
 	}
 }
 
+// A prompt that its agent does not take keeps nobody from ending the session, and what became of it is told as it is.
+func TestCloseBehindAnInputThatHangs(t *testing.T) {
+	w := begin(t, func(f *fake) {
+		f.prompt = func(context.Context, sessions.Prompt) error {
+			<-f.done // as a write does, whoever gives it up
+			return sessions.ErrBroken
+		}
+		f.cancel = func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			return sessions.ErrNotWritten
+		}
+	})
+	p := w.opened(func(s *Spec) { s.StopSeconds = 1 })
+	p.prompt(2, "a")
+	p.prompt(3, "b")
+	p.give(4, InClose, CloseInput{})
+	if r := p.result(2); r.State != InputBroken {
+		t.Errorf("%+v", r)
+	}
+	x, s := p.ended()
+	if len(x.Running) != 0 || x.Taken != 2 || s.Taken != 2 {
+		t.Errorf("exited %+v, stopped %+v", x, s)
+	}
+	w.gone()
+}
+
 // Without a host a session ends after its grace, not while a turn runs, and what nobody took lies in the spill file.
 func TestOrphanGraceAndSpill(t *testing.T) {
 	w := begin(t, nil)

@@ -228,8 +228,24 @@ func (b *Bridge) receive(c *hostConn, f Frame) bool {
 	b.changed.Broadcast()
 	if f.Kind == InClose {
 		b.stopping.cancel(errClosing) // a handshake under way ends at once
+		b.wg.Go(b.hurry)
 	}
 	return true
+}
+
+// inputPatience is how long the end of a session waits for the inputs before it. A write to an agent that reads nothing
+// takes as long as it may.
+const inputPatience = 2 * time.Second
+
+// hurry ends the session when the worker does not come to it.
+func (b *Bridge) hurry() {
+	timer := time.NewTimer(inputPatience)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		b.shutdown(errClosing, true)
+	case <-b.ended:
+	}
 }
 
 // closeAfter closes c when done is closed, unless the returned stop is called first.
