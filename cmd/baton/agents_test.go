@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"image"
 	"image/png"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/batonmcp/baton/fixtures/models"
 	"github.com/batonmcp/baton/fixtures/responses"
+	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -110,14 +112,16 @@ func pixel(t *testing.T) []byte {
 // codexProvider is the provider of codex-acp.
 type codexProvider struct{ *responses.Server }
 
+// Asked counts a request once that Codex's own client repeats byte for byte, as it does when a connection breaks: a prompt
+// that were given twice would come with another history.
 func (p codexProvider) Asked(text string) int {
-	n := 0
+	seen := map[string]bool{}
 	for _, r := range p.Requests() {
 		if strings.Contains(r.Text, text) {
-			n++
+			seen[string(r.Body)] = true
 		}
 	}
-	return n
+	return len(seen)
 }
 
 func (p codexProvider) Saw(text string) bool {
@@ -163,6 +167,9 @@ func (a realAgent) start(t *testing.T) (*world, provider) {
 func (a realAgent) create(w *world, f *front, more args) sessions.Session {
 	w.t.Helper()
 	ask := args{"runner": a.runner, "cwd": w.work, "sandbox": sessions.SandboxFullAccess, "model": a.model, "wait_seconds": 50}
+	if sandbox.Probe(context.Background()).Filesystem { // the default, which an agent must be able to live in
+		ask["sandbox"] = sessions.SandboxWorkspaceWrite
+	}
 	for _, m := range []args{a.ask, more} {
 		for k, v := range m {
 			ask[k] = v
@@ -245,6 +252,11 @@ func (a realAgent) live(t *testing.T) {
 	}
 	if n := mock.Asked(a.words()); n != 1 {
 		t.Errorf("the provider was asked %d times", n)
+		if codex, ok := mock.(codexProvider); ok {
+			for _, r := range codex.Requests() {
+				t.Logf("%.4000s", r.Body)
+			}
+		}
 	}
 	stage("first turn")
 
