@@ -11,8 +11,9 @@ import (
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
-// closeLimit is how long a bridge may take to end its agent before the host kills both.
-const closeLimit = 25 * time.Second
+// closeLimit is how long a bridge may take to end its agent before the host kills both. The first close can still tell the
+// proof: it waits a little longer (sessions.DefaultSlice).
+const closeLimit = 20 * time.Second
 
 // Close ends a session's processes and tells whether their end is proven. It is never refused for want of storage.
 func (h *Host) Close(ctx context.Context, who sessions.Caller, a sessions.CloseArgs) (sessions.CloseResult, error) {
