@@ -157,6 +157,9 @@ var refinements = map[string]func(*schema){
 	"approval_policy": func(s *schema) {
 		s.Enum = []string{sessions.ApprovalUntrusted, sessions.ApprovalOnRequest, sessions.ApprovalNever}
 	},
+	"approval-policy": func(s *schema) {
+		s.Enum = []string{sessions.ApprovalUntrusted, sessions.ApprovalOnRequest, sessions.ApprovalNever}
+	},
 	"when_busy": func(s *schema) { s.Enum = []string{"refuse", "queue", "steer"} },
 	"until":     func(s *schema) { s.Enum = []string{"settled_or_input", "event"} },
 	"decision":  func(s *schema) { s.Enum = []string{"approve", "deny"} },

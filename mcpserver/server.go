@@ -15,6 +15,8 @@ type Options struct {
 	Caller sessions.Caller
 	// Version is reported to clients; "" is "dev".
 	Version string
+	// Compat is CompatCodex for the tools of codex mcp-server in place of Baton's own; "": Baton's own.
+	Compat string
 	// Elicit asks the user of a client that can do so what an agent wants to know, while a call waits for the agent.
 	Elicit bool
 	// Logger takes what happens to connections, never what they carry; its writer must be safe for concurrent use. nil:
@@ -51,6 +53,9 @@ Rules:
 - An error says what was asked, what is so and what to do (error.code, message, action).
 Several sessions run side by side: start them all, then session_wait with all their ids.`
 
+// codexInstructions are those of the compatibility profile.
+const codexInstructions = `Runs Codex as a coding agent. codex starts a thread, codex-reply continues it by its threadId. Threads outlive this conversation and every process. Each call returns within seconds: when the turn still runs, call codex-reply with the threadId and an empty prompt, again and again, until it has ended. A repeated call under the same id of yours is never done twice.`
+
 // insideInstructions are those of a server without an API.
 const insideInstructions = `This is a Baton server inside one of Baton's own sessions. It offers no tools here: an agent must not steer itself or its siblings.`
 
@@ -68,6 +73,9 @@ func New(api sessions.API, o Options) *Server {
 		o.Version = "dev"
 	}
 	all, teach := tools(), instructions
+	if o.Compat == CompatCodex {
+		all, teach = codexTools(), codexInstructions
+	}
 	if api == nil {
 		all, teach = nil, insideInstructions
 	}

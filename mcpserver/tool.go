@@ -104,7 +104,7 @@ func (b *binding[A, R]) run(ctx context.Context, s *Server, t *tool, a A, m call
 					return round
 				}
 			} else if e := s.ask(ctx, b.asks(r)); e != nil {
-				if asked = e; e.State == dialogAnswered && b.shorten(ctx, &a) {
+				if asked = e; e.State == dialogAnswered && shorten(ctx, b.wait(&a)) {
 					continue
 				}
 			}
@@ -124,13 +124,13 @@ func (b *binding[A, R]) run(ctx context.Context, s *Server, t *tool, a A, m call
 }
 
 // shorten gives a call that is made again the time that is left; false when there is none.
-func (b *binding[A, R]) shorten(ctx context.Context, a *A) bool {
+func shorten(ctx context.Context, wait **int) bool {
 	end, ok := ctx.Deadline()
 	left := int((time.Until(end) - waitMargin) / time.Second)
 	if !ok || left < 1 {
 		return false
 	}
-	*b.wait(a) = new(left)
+	*wait = new(left)
 	return true
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/batonmcp/baton/fixtures/directive"
+	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/internal/install"
 	"github.com/batonmcp/baton/sessions"
 )
@@ -91,10 +92,9 @@ func proveHandshake(ctx context.Context, p *proof, home *demoHome, environ []str
 	if p.Tools == 0 {
 		return errors.New("it offers no tools")
 	}
-	if slices.ContainsFunc(tools.Tools, func(t mcp.Tool) bool { return t.Name == "session_list" }) {
-		if _, err := demoCall[sessions.ListResult](ctx, c, "session_list", sessions.ListArgs{Limit: 1}); err != nil {
-			return err
-		}
+	// Every set of tools has this resource, and it is the host that knows it.
+	if _, err := c.mcp.ReadResource(ctx, mcp.ReadResourceRequest{Params: mcp.ReadResourceParams{URI: "baton://sessions"}}); err != nil {
+		return fmt.Errorf("its host does not answer: %w", err)
 	}
 	return c.close()
 }
@@ -111,6 +111,10 @@ func proveTurn(ctx context.Context, p *proof, home *demoHome, environ []string, 
 			environ = append(environ, e)
 		}
 	}
+	compat := slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "--compat") })
+	if compat { // its runner is always codex
+		environ = append(environ, config.Variable("codex")+"="+config.EmbeddedAgent)
+	}
 	c, err := startRegistered(ctx, home, environ, cmd)
 	if err != nil {
 		return err
@@ -118,6 +122,9 @@ func proveTurn(ctx context.Context, p *proof, home *demoHome, environ []string, 
 	seen := demoCensus{}
 	defer func() { err = errors.Join(err, endProof(ctx, c, home, seen)) }()
 	const words = 5
+	if compat {
+		return proveCompat(ctx, p, home, c, seen, words)
+	}
 	s := &demoSession{runner: demoCodex}
 	made, err := demoCall[sessions.CreateResult](ctx, c, "session_create", sessions.CreateArgs{Runner: demoCodex, Cwd: home.workspace(demoCodex), Title: "proof"})
 	if err != nil {
@@ -146,11 +153,42 @@ func proveTurn(ctx context.Context, p *proof, home *demoHome, environ []string, 
 	return nil
 }
 
+// proveCompat plays the turn with the tools of codex mcp-server, which know no end of a session.
+func proveCompat(ctx context.Context, p *proof, home *demoHome, c *demoClient, seen demoCensus, words int) error {
+	said, err := demoCall[struct{ Content string }](ctx, c, "codex", map[string]any{"prompt": fmt.Sprintf("[say %d]", words), "cwd": home.workspace(demoCodex)})
+	if err != nil {
+		return err
+	}
+	if _, err := seen.look(c.pid()); err != nil {
+		return err
+	}
+	if said.Content != directive.Words(words) {
+		return fmt.Errorf("the agent said %q", said.Content)
+	}
+	p.Turn = string(sessions.CommandCompleted)
+	who := sessions.Caller{Principal: sessions.DefaultPrincipal}
+	list, err := home.client().List(ctx, who, sessions.ListArgs{})
+	if err != nil {
+		return err
+	}
+	for _, s := range list.Sessions {
+		closed, err := home.client().Close(ctx, who, sessions.CloseArgs{SessionID: s.SessionID})
+		if err != nil {
+			return err
+		}
+		p.Stopped = closed.Stopped
+	}
+	return nil
+}
+
 // endProof ends the front end and the host of a proof, and waits for their processes: the folder is removed next.
 func endProof(ctx context.Context, c *demoClient, home *demoHome, seen demoCensus) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), demoTidyLimit)
 	defer cancel()
 	d := &demo{home: home, mcp: c, seen: seen}
+	if _, err := seen.look(c.pid()); err != nil {
+		return errors.Join(err, c.close())
+	}
 	alive, err := seen.left(home.dir)
 	if err != nil {
 		return errors.Join(err, c.close())

@@ -19,7 +19,7 @@ import (
 )
 
 func newMCP() *cobra.Command {
-	var principal, elicit string
+	var principal, elicit, compat string
 	c := &cobra.Command{
 		Use:     "mcp",
 		Short:   "Serve MCP on standard input and output",
@@ -30,6 +30,9 @@ func newMCP() *cobra.Command {
 			if elicit != "auto" && elicit != "off" {
 				return usageError{sessions.Errorf(sessions.CodeInvalidParams, "--elicit is %q", elicit).Do("use auto or off")}
 			}
+			if compat != "" && compat != mcpserver.CompatCodex {
+				return usageError{sessions.Errorf(sessions.CodeInvalidParams, "--compat is %q", compat).Do("use codex, or leave it out")}
+			}
 			api, err := client()
 			if errors.Is(err, errInside) { // an agent gets a server that offers nothing, and no host is started for it
 				log.Warn().Msg(err.Error())
@@ -38,11 +41,12 @@ func newMCP() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s := mcpserver.New(api, mcpserver.Options{Caller: caller(principal), Version: version, Logger: &log, Elicit: elicit == "auto"})
+			s := mcpserver.New(api, mcpserver.Options{Caller: caller(principal), Version: version, Logger: &log, Elicit: elicit == "auto", Compat: compat})
 			return s.ServeStdio(c.Context(), os.Stdin, os.Stdout)
 		},
 	}
 	c.Flags().StringVar(&principal, "principal", sessions.DefaultPrincipal, "whose sessions these are; keeps programs of one user apart, it is no wall")
+	c.Flags().StringVar(&compat, "compat", "", "codex: offer the tools codex and codex-reply of the withdrawn codex mcp-server, on top of sessions")
 	c.Flags().StringVar(&elicit, "elicit", "auto", "auto: what agents ask is put to the user of a host that can do that (MCP elicitation); off: it only stands in the results")
 	return c
 }
