@@ -41,21 +41,6 @@ func (a *Agent) handshake(ctx context.Context) (models catalog, v version, err e
 	return models, v, a.do(ctx, func() { a.models = models })
 }
 
-// login tells "yes", "no" or "unknown". A provider of the user's own needs no account.
-func (a *Agent) login(ctx context.Context) (string, error) {
-	var r accountResult
-	err := a.ask(ctx, "account/read", map[string]any{"refreshToken": false}, &r)
-	switch {
-	case refused(err) != nil:
-		return "unknown", nil
-	case err != nil:
-		return "", err
-	case r.RequiresOpenaiAuth && r.Account == nil:
-		return "no", nil
-	}
-	return "yes", nil
-}
-
 var errNotLoggedIn = sessions.Errorf(sessions.CodeNotLoggedIn, "Codex is not logged in").Do("run `codex login` in a terminal, as the same user and with the same CODEX_HOME")
 
 // codeModeHost is the helper that runs JavaScript tools, one for all threads, started with the first such tool.

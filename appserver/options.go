@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -14,7 +15,12 @@ type runnerOptions struct {
 	config       map[string]any // config: overrides of config.toml for this thread, by dotted name
 	instructions string         // developer_instructions
 	trust        bool           // trust_folder: Codex may mark the folder as trusted in config.toml
+	tokens       int64          // token_budget
+	seconds      int64          // time_budget_seconds
 }
+
+// maxTimeBudget is a year.
+const maxTimeBudget = 365 * 24 * time.Hour
 
 func parseOptions(given map[string]any) (o runnerOptions, err error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -28,13 +34,18 @@ func parseOptions(given map[string]any) (o runnerOptions, err error) {
 			o.instructions, ok = given[name].(string)
 		case "trust_folder":
 			o.trust, ok = given[name].(bool)
+		case optionTokens:
+			o.tokens, ok = bound(given[name])
+		case optionTime:
+			o.seconds, ok = bound(given[name])
+			ok = ok && o.seconds <= int64(maxTimeBudget/time.Second)
 		default:
 			return o, sessions.Errorf(sessions.CodeInvalidParams, "runner option %q is unknown to codex", name).
-				Do("use network_access or trust_folder (true or false), config (an object) or developer_instructions (a text)")
+				Do("use network_access or trust_folder (true or false), token_budget or time_budget_seconds (whole numbers), config (an object) or developer_instructions (a text)")
 		}
 		if !ok {
 			return o, sessions.Errorf(sessions.CodeInvalidParams, "runner option %q has the wrong type", name).
-				Do("network_access and trust_folder are true or false, config is an object, developer_instructions a text")
+				Do("network_access and trust_folder are true or false, token_budget and time_budget_seconds whole numbers above 0, config is an object, developer_instructions a text")
 		}
 	}
 	return o, nil

@@ -22,9 +22,16 @@ func Probe(ctx context.Context, conn *wire.Conn, o Options) (sessions.Probe, err
 	}
 	p := sessions.Probe{Version: v.text, Models: models.offered(), Modes: v.modes(),
 		Capability: map[string]any{"resume": true, "steer": true, "sandbox_by": "agent"}}
-	if p.Login, err = a.login(ctx); err != nil {
+	var kind string
+	if p.Login, kind, err = a.account(ctx); err != nil {
 		p.Login = "unknown"
 		return p, openError(err)
+	}
+	if kind != "" {
+		p.Capability["login_kind"] = kind
+	}
+	if limits := a.rateLimits(ctx, kind); limits != nil {
+		p.Capability["rate_limits"] = limits
 	}
 	images := false
 	for _, m := range models.models {

@@ -120,6 +120,9 @@ func (a *Agent) mayPrompt(p sessions.Prompt) (sessions.Selection, error) {
 	if err := checkNames(sessions.Selection{Mode: p.Mode}); err != nil {
 		return want, err
 	}
+	if err := a.budgetError(); err != nil {
+		return want, err
+	}
 	for _, f := range []struct{ field, given *string }{{&want.Model, &p.Model}, {&want.Effort, &p.Effort}, {&want.Mode, &p.Mode}} {
 		if *f.given != "" {
 			*f.field = *f.given
@@ -149,6 +152,7 @@ func (a *Agent) start(ctx context.Context, t *turn, p sessions.Prompt) {
 	}
 	t.phase = submitted
 	a.usage.begin()
+	a.turnBegins()
 	err := a.call(ctx, "turn/start", a.turnStart(p), func(raw json.RawMessage, err error) { a.startAnswered(t, raw, err) })
 	if err != nil {
 		a.drop(t, err)

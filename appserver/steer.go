@@ -19,6 +19,9 @@ func (a *Agent) steer(ctx context.Context, p sessions.Prompt, reply func(error))
 	case !t.has(p.Steer) || t.phase == ended:
 		reply(notWritten(notRunning(p.Steer)))
 		return
+	case a.budgetError() != nil:
+		reply(notWritten(a.budgetError()))
+		return
 	case t.cancel != nil:
 		reply(notWritten(sessions.Errorf(sessions.CodeNotRunning, "command %s is being cancelled", p.Steer).Do("wait for it to settle, then send")))
 		return

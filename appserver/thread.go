@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"time"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -92,7 +93,10 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 			return opened, err
 		}
 	}
-	return opened, a.do(ctx, func() { a.opened = true })
+	return opened, a.do(ctx, func() {
+		a.budget.tokens, a.budget.limit = options.tokens, time.Duration(options.seconds)*time.Second
+		a.opened = true
+	})
 }
 
 // openThread starts a thread or resumes one. A thread is on disk only after its first turn, so that one which never

@@ -31,6 +31,8 @@ type turn struct {
 	cancel   *cancelling
 	cleaning *cleaning
 	settled  *sessions.Settlement
+	over     string // the budget that ended it, as an outcome, and
+	why      string // as a sentence
 }
 
 // has tells whether the turn belongs to a command, as its own or as one that steers it.
@@ -132,8 +134,10 @@ func (a *Agent) turnStarted(raw json.RawMessage) error {
 	default:
 		a.foreign = &turn{id: n.Turn.ID, phase: running, started: true}
 		a.usage.begin()
+		a.turnBegins()
 		a.tellStarted(a.foreign)
 		a.warn(sessions.Event{Turn: n.Turn.ID}, "Codex began a turn by itself (a goal or its own queue); no command can be sent until it ends")
+		a.checkBudget()
 	}
 	return nil
 }
@@ -172,7 +176,7 @@ func (a *Agent) turnCompleted(raw json.RawMessage) error {
 
 // turnEnded is the end of a turn, by Codex's word or, when by says so, by its record.
 func (a *Agent) turnEnded(t *turn, result wireTurn, by string) {
-	s := settlement(result, t.cancel != nil)
+	s := t.exhausted(settlement(result, t.cancel != nil))
 	s.By = by
 	a.over(t, s)
 	if s.Outcome == outcomeModelNotFound {
@@ -192,6 +196,7 @@ func (a *Agent) turnEnded(t *turn, result wireTurn, by string) {
 // leaves running is stopped first.
 func (a *Agent) over(t *turn, s sessions.Settlement) {
 	a.tellStarted(t)
+	a.turnOver()
 	t.phase = ended
 	a.past.add(t.id, pastTurn{command: t.command, cancelled: t.cancel != nil})
 	a.closeItems(a.root, t.id, s.State == sessions.CommandInterrupted)

@@ -53,6 +53,8 @@ func (a *Agent) tokenUsage(raw json.RawMessage) error {
 	e := p.event(sessions.EventUsage, "")
 	addData(&e, "thread", total)
 	if p.agent != "" {
+		a.budget.subs[p.thread] = total.Total
+		defer a.checkBudget() // after the event that shows it
 		total.Window = n.Usage.ContextMax
 		e.Usage = &total
 		a.emit(e)
@@ -60,6 +62,7 @@ func (a *Agent) tokenUsage(raw json.RawMessage) error {
 	}
 	fresh := a.usage.total == (sessions.Usage{})
 	a.usage.total = total
+	defer a.checkBudget()
 	if fresh { // the first report of this process: what came before it is not this turn's
 		a.usage.base = minus(total, n.Usage.Last.usage())
 	}

@@ -17,6 +17,7 @@ import (
 // process group and session: 100 with BATON_FULL=1, else 5. What Baton says of each is what Codex's own record says, what
 // the provider saw and what the process table shows; none is unknown, and nothing is left.
 func TestI09_CodexCancelIsTrue(t *testing.T) {
+	codexBinary(t)
 	n, seed := 5, codexSeed(t)
 	if os.Getenv("BATON_FULL") != "" {
 		n = 100

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ type codexScenario struct {
 
 // codexScenarios is the table, by theme.
 func codexScenarios() []codexScenario {
-	return slices.Concat(codexTurns, codexApprovals, codexQuestions, codexSelections, codexControls, codexFailures, codexResumes, codexSandboxes, codexCrowds)
+	return slices.Concat(codexTurns, codexApprovals, codexQuestions, codexSelections, codexControls, codexFailures, codexResumes, codexSandboxes, codexCrowds, codexBudgets)
 }
 
 // codexSample is how many of them a run without BATON_FULL plays.
@@ -91,6 +92,7 @@ type codexRun struct {
 	config string // config.toml, which nobody changes
 
 	binary string
+	trust  bool // this version gives a sandbox that writes only with its folder marked as trusted in config.toml
 
 	told map[string]bool // sessions whose events are looked through at the end
 }
@@ -111,31 +113,55 @@ func newCodexRun(t *testing.T, binary string) *codexRun {
 
 // playCodex plays a scenario and then checks what holds after every one: each command ended once, nothing that Codex said
 // was unreadable, and the user's configuration is what it was. That no process is left is the world's to check.
-func playCodex(t *testing.T, binary string, s codexScenario) {
+func playCodex(t *testing.T, binary string, s codexScenario, limits ...func(*codexRun)) {
 	t.Helper()
 	x := newCodexRun(t, binary)
+	for _, limit := range limits {
+		limit(x)
+	}
 	defer x.f.close()
 	s.run(x)
 	for id := range x.told {
 		x.sound(id)
 	}
-	if got := x.file(filepath.Join(x.home, "config.toml")); got != x.config {
-		t.Errorf("config.toml was changed:\n%s", got)
+	x.unchanged()
+}
+
+// unchanged wants config.toml to be byte for byte what it was, but for the marks that a scenario allowed.
+func (x *codexRun) unchanged() {
+	x.t.Helper()
+	got := x.file(filepath.Join(x.home, "config.toml"))
+	if x.trust {
+		got = strings.TrimRight(trusted.ReplaceAllString(got, ""), "\n") + "\n"
+	}
+	if got != x.config {
+		x.t.Errorf("config.toml was changed:\n%s", got)
 	}
 }
+
+var trusted = regexp.MustCompile(`\n\[projects\."[^"]+"\]\ntrust_level = "trusted"\n`)
 
 // sound checks the events of a session.
 func (x *codexRun) sound(session string) {
 	x.t.Helper()
 	evs := x.f.events(session)
 	ends := map[string]int{}
+	open := map[string]bool{} // texts that have begun
 	for _, e := range evs {
+		if e.Kind == sessions.EventText {
+			if open[e.Item] = !e.Final && !e.Abandoned; !open[e.Item] {
+				delete(open, e.Item)
+			}
+		}
 		switch {
 		case e.Kind == sessions.EventCommandSettled:
 			ends[e.Command]++
 		case e.Kind == sessions.EventWarning && (strings.Contains(e.Text, "cannot be read") || strings.Contains(e.Text, "request was declined")):
 			x.t.Errorf("event %d: %s", e.Seq, e.Text)
 		}
+	}
+	if len(open) > 0 {
+		x.t.Errorf("texts neither completed nor abandoned: %v\n%s", open, kinds(evs))
 	}
 	for _, e := range evs {
 		if e.Kind == sessions.EventCommandSubmitted && ends[e.Command] != 1 {
@@ -200,6 +226,9 @@ func (x *codexRun) here(name string) string { return filepath.Join(x.work, name)
 func (x *codexRun) create(more args) sessions.Session {
 	x.t.Helper()
 	a := args{"runner": "codex", "cwd": x.work, "model": responses.Model, "wait_seconds": 45}
+	if x.trust {
+		a["runner_options"] = args{"trust_folder": true}
+	}
 	for k, v := range more {
 		a[k] = v
 	}

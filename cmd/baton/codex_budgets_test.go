@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// What a session may use, and whose account it uses.
+var codexBudgets = []codexScenario{
+	{"a budget of tokens stops the turn that uses it up, and every later prompt until it is larger", func(x *codexRun) {
+		s := x.create(args{"approval_policy": "never", "runner_options": x.options(args{"token_budget": 2500})})
+		x.begin(s.SessionID, "c", "[usage 1000 10] [shell touch one] [usage 1000 10] [shell touch two] [usage 1000 10] [shell touch three] [sleep 30000] [shell touch four]")
+		end := x.settled(s.SessionID, "c", sessions.CommandInterrupted)
+		x.want(end.Outcome == "token_budget" && strings.Contains(end.Reason, "2500"), "%+v", end)
+		x.there("one", "two", "three") // Codex tells what a round used when its tools have ended
+		x.missing("four")
+		rounds := len(x.mock.Requests())
+		x.unsent(s.SessionID, "d", sessions.CodeLimitExceeded, nil)
+		x.want(len(x.mock.Requests()) == rounds, "the provider was sent a prompt")
+		x.closed(s)
+		x.resume(s.SessionID, args{"runner_options": x.options(args{"token_budget": 1_000_000})})
+		x.send(s.SessionID, "e", "[text on]", sessions.CommandCompleted)
+	}},
+	{"a budget of tokens counts what sub-agents use", func(x *codexRun) {
+		s := x.create(args{"approval_policy": "never", "runner_options": x.options(args{"token_budget": 5000})})
+		x.begin(s.SessionID, "c", "[spawn [usage 9000 10] [shell touch by-sub] [sleep 30000] [shell touch after]] [sleep 30000] [text over]")
+		end := x.settled(s.SessionID, "c", sessions.CommandInterrupted)
+		x.want(end.Outcome == "token_budget", "%+v", end)
+		x.there("by-sub")
+		x.missing("after")
+	}},
+	{"a budget of time stops the turn that uses it up, and every later prompt", func(x *codexRun) {
+		s := x.create(args{"runner_options": x.options(args{"time_budget_seconds": 2})})
+		sent := x.send(s.SessionID, "c", "[slow]", sessions.CommandInterrupted)
+		x.want(sent.Command.Outcome == "time_budget" && strings.Contains(sent.Command.Reason, "2s"), "%+v", sent.Command)
+		x.unsent(s.SessionID, "d", sessions.CodeLimitExceeded, nil)
+		x.want(len(x.mock.Requests()) == 1, "the provider was sent %d requests", len(x.mock.Requests()))
+	}},
+	{"a budget that is none is refused", func(x *codexRun) {
+		for _, wrong := range []args{{"token_budget": 0}, {"token_budget": 1.5}, {"token_budget": "many"}, {"time_budget_seconds": -1}} {
+			refused(x.f, sessions.CodeInvalidParams, "session_create", args{"runner": "codex", "cwd": x.work, "runner_options": wrong, "wait_seconds": 45})
+		}
+		x.want(len(x.mock.Requests()) == 0, "the provider was sent %d requests", len(x.mock.Requests()))
+	}},
+	{"the kind of login is told, and none of its secrets", func(x *codexRun) {
+		const secret = "sk-sesame-4713"
+		c := x.codexRunner()
+		x.want(c.Login == "yes" && c.Capability["login_kind"] == "provider", "with a provider of one's own: %s, %v", c.Login, c.Capability)
+		config := filepath.Join(x.home, "config.toml")
+		if err := os.WriteFile(config, []byte("[features]\nplugins = false\n"), 0o600); err != nil {
+			x.t.Fatal(err)
+		}
+		c = x.codexRunner()
+		x.want(c.Login == "no" && c.Capability["login_kind"] == nil, "signed out: %s, %v", c.Login, c.Capability)
+		refused(x.f, sessions.CodeNotLoggedIn, "session_create", args{"runner": "codex", "cwd": x.work, "wait_seconds": 45})
+		raw, err := json.Marshal(args{"OPENAI_API_KEY": secret})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(x.home, "auth.json"), raw, 0o600)
+		}
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		c = x.codexRunner()
+		x.want(c.Login == "yes" && c.Capability["login_kind"] == "apiKey", "with a key: %s, %v", c.Login, c.Capability)
+		x.want(len(x.holding(x.path("baton"), secret)) == 0, "the key is in %v", x.holding(x.path("baton"), secret))
+		if err := os.WriteFile(config, []byte(x.config), 0o600); err != nil {
+			x.t.Fatal(err)
+		}
+	}},
+}
+
+// options are runner options beside those that this version of Codex needs anyway.
+func (x *codexRun) options(more args) args {
+	if x.trust {
+		more["trust_folder"] = true
+	}
+	return more
+}
+
+// codexRunner is Codex as runner_list shows it now.
+func (x *codexRun) codexRunner() sessions.Runner {
+	x.t.Helper()
+	for _, r := range call[sessions.RunnerListResult](x.f, "runner_list", args{"refresh": true}).Runners {
+		if r.Name == "codex" {
+			return r
+		}
+	}
+	x.t.Fatal("there is no codex in runner_list")
+	panic("unreachable")
+}

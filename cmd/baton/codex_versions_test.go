@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+// codexVersions are the older versions that are held to the table, whose native programs the variables name.
+var codexVersions = []struct {
+	name, variable string
+	refused        bool // by name, before anything else
+	limit          func(*codexRun)
+	limits         map[string]string // scenarios that cannot be as in the newest version, and why
+}{
+	{name: "0.154.0", variable: "BATON_TEST_CODEX_0_154", limit: func(*codexRun) {}, limits: map[string]string{
+		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "it has no name for this failure",
+	}},
+	{name: "0.125.0", variable: "BATON_TEST_CODEX_0_125", limit: func(x *codexRun) { x.trust = true }, limits: map[string]string{
+		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "it has no name for this failure",
+		"a plan is told whole, as a plan":                                                                "it has no mode that could be confirmed",
+		"a question is answered in the user's own words":                                                 "it has no mode that could be confirmed",
+		"plan mode comes and goes with a send":                                                           "it has no mode that could be confirmed",
+		"a resume asks for other settings and gets them":                                                 "it has no mode that could be confirmed",
+		"model and effort of one send hold from then on, and the session shows it":                       "a change of a thread cannot be confirmed",
+		"a model that another answers for is told, and nothing more is sent until it is asked for again": "a change of a thread cannot be confirmed",
+		"a provider that is not there is waited for until the deadline":                                  "it gives up by itself",
+		"a conversation that another Codex has open is refused by that name, and taken when it is free":  "it lets two processes write one conversation",
+		"a Codex that is killed in a turn leaves an outcome that its record settles":                     "its record does not say whose a message is: the outcome stays unknown",
+	}},
+	{name: "0.77.0", variable: "BATON_TEST_CODEX_0_77", refused: true},
+}
+
+// TestCodexVersions plays the table with older versions, with BATON_FULL=1.
+func TestCodexVersions(t *testing.T) {
+	if os.Getenv("BATON_FULL") == "" {
+		t.Skip("SKIPPED, NOT TESTED: older versions of Codex, without BATON_FULL=1")
+	}
+	known := map[string]bool{}
+	for _, s := range codexScenarios() {
+		known[s.name] = true
+	}
+	for _, v := range codexVersions {
+		t.Run(v.name, func(t *testing.T) {
+			binary := os.Getenv(v.variable)
+			if binary == "" {
+				t.Skipf("SKIPPED, NOT TESTED: %s names no Codex %s; .ci/agents codex-matrix installs one", v.variable, v.name)
+			}
+			if v.refused {
+				x := newCodexRun(t, binary)
+				defer x.f.close()
+				e := refused(x.f, sessions.CodeUnsupported, "session_create", args{"runner": "codex", "cwd": x.work, "wait_seconds": 45})
+				x.want(strings.Contains(e.Message, v.name) && strings.Contains(e.Action, "0.125"), "the refusal is %+v", e)
+				x.want(len(x.mock.Requests()) == 0, "the provider was sent %d requests", len(x.mock.Requests()))
+				x.unchanged()
+				return
+			}
+			for name := range v.limits {
+				if !known[name] {
+					t.Errorf("there is no scenario %q", name)
+				}
+			}
+			for _, s := range codexScenarios() {
+				if why := v.limits[s.name]; why != "" {
+					t.Logf("limit of %s: %s: %s", v.name, s.name, why)
+					continue
+				}
+				t.Run(s.name, func(t *testing.T) { playCodex(t, binary, s, v.limit) })
+			}
+		})
+	}
+}
