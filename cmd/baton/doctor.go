@@ -67,7 +67,9 @@ func report(w io.Writer, found []finding, asJSON bool) error {
 		}
 		fmt.Fprintf(w, "%s  %-12s %s\n", mark, f.Part, f.Says)
 		if f.Fix != "" {
-			fmt.Fprintf(w, "      %-12s %s\n", "", f.Fix)
+			for line := range strings.Lines(f.Fix) {
+				fmt.Fprintf(w, "      %-12s %s\n", "", strings.TrimSuffix(line, "\n"))
+			}
 		}
 	}
 	return nil
@@ -75,7 +77,7 @@ func report(w io.Writer, found []finding, asJSON bool) error {
 
 // examine looks at each part.
 func examine(ctx context.Context) []finding {
-	found := []finding{containment(ctx)}
+	found := containment(sandbox.Probe(ctx), readHere)
 	places, err := place.Find(os.Getenv)
 	if err != nil {
 		return append(found, failed("places", err))
@@ -87,16 +89,6 @@ func examine(ctx context.Context) []finding {
 func failed(part string, err error) finding {
 	e := sessions.AsError(err)
 	return finding{Part: part, Says: e.Message, Fix: e.Action}
-}
-
-func containment(ctx context.Context) finding {
-	can := sandbox.Probe(ctx)
-	f := finding{Part: "containment", OK: true, Says: string(can.Rung) + ": the end of a session's processes can be proven"}
-	if can.Rung != sandbox.PIDNamespace {
-		f.Says = string(can.Rung) + ": the end of a session's processes cannot be proven here (" + strings.Join(can.Reasons, "; ") + ")"
-		f.Fix = "allow unprivileged user namespaces; with AppArmor (Ubuntu 24.04 and later) give this program a profile with `userns,`"
-	}
-	return f
 }
 
 func folders(p place.Places) finding {

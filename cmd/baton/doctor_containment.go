@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/batonmcp/baton/sandbox"
+)
+
+// containment says how sessions are held here, whether a sandbox can be put around an agent, why no more than that, and
+// what to do about it. Less than everything is no fault: what cannot be held to is refused when it is asked for.
+func containment(can sandbox.Capability, read func(file string) string) []finding {
+	why := strings.Join(can.Reasons, "; ")
+	held := finding{Part: "containment", OK: true, Says: string(can.Rung) + ": the end of a session's processes can be proven"}
+	if can.Rung != sandbox.PIDNamespace {
+		held.Says = string(can.Rung) + ": the end of a session's processes cannot be proven here (" + why + ")"
+		held.Fix = remedy(read)
+	}
+	files := finding{Part: "sandbox", OK: true,
+		Says: "a sandbox can be put around agents that have none, and credentials can be hidden from all"}
+	switch {
+	case can.Filesystem:
+	case can.MountNamespace:
+		files.Says = "only Baton's own folders can be hidden from agents; those without a sandbox of their own need danger-full-access (" + why + ")"
+		files.Fix = "use Linux 5.12 or later, and a root file system that is no initial RAM disk"
+	default:
+		files.Says = "nothing can be hidden from agents, Baton's own folders neither; danger-full-access needs allow_unconfined_full_access, and the other sandboxes an agent that has them itself"
+		files.Fix = held.Fix
+	}
+	return []finding{held, files}
+}
+
+func readHere(file string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// remedy is what lets this program have namespaces, by what is known to forbid them.
+func remedy(read func(file string) string) string {
+	switch {
+	case runtime.GOOS != "linux":
+		return "there are no namespaces on " + runtime.GOOS + "; nothing can be done"
+	case read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return appArmor()
+	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return "allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1"
+	case read("/proc/sys/user/max_user_namespaces") == "0":
+		return "allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000"
+	case read("/run/.containerenv") != "" || read("/proc/1/cgroup") != "" && strings.Contains(read("/proc/1/cgroup"), "docker"):
+		return "start this container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined, or run Baton outside of it"
+	}
+	return "allow unprivileged user namespaces, and mounting /proc in them, for this program"
+}
+
+// appArmor is a profile that allows this program namespaces and else confines nothing, as Ubuntu 24.04 and later ask for.
+func appArmor() string {
+	self, err := os.Executable()
+	if err != nil {
+		self = "/usr/local/bin/baton"
+	}
+	return fmt.Sprintf(`AppArmor lets no program without a profile have namespaces. Write this to /etc/apparmor.d/baton:
+  abi <abi/4.0>,
+  include <tunables/global>
+  profile baton %q flags=(unconfined) {
+    userns,
+  }
+then run: sudo apparmor_parser -r /etc/apparmor.d/baton`, self)
+}
