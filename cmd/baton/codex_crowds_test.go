@@ -61,11 +61,11 @@ var codexCrowds = []codexScenario{
 		own := map[string]string{}
 		for i := range n {
 			text := fmt.Sprintf("this is number %02d", i)
-			// 0.154.0 cannot run many sandboxed commands at once in one folder: bwrap fails over .git and .codex in it.
 			if err := os.Mkdir(x.here(text), 0o700); err != nil {
 				x.t.Fatal(err)
 			}
-			s := x.create(args{"cwd": x.here(text), "approval_policy": "never"})
+			// 0.154.0 cannot run many sandboxed commands at once that share a TMPDIR: bwrap fails over .git and .codex in it.
+			s := x.create(args{"cwd": x.here(text), "approval_policy": "never", "sandbox": sessions.SandboxFullAccess})
 			own[s.SessionID] = text
 		}
 		for id, text := range own {

@@ -20,6 +20,7 @@ var codexVersions = []struct {
 	}},
 	{name: "0.125.0", variable: "BATON_TEST_CODEX_0_125", limit: func(x *codexRun) { x.trust = true }, limits: map[string]string{
 		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "it has no name for this failure",
+		"a command's exit status and output are told, and the file is there":                                   "it loses what a quick command says, now and then",
 		"a plan is told whole, as a plan":                                                                "it has no mode that could be confirmed",
 		"a question is answered in the user's own words":                                                 "it has no mode that could be confirmed",
 		"plan mode comes and goes with a send":                                                           "it has no mode that could be confirmed",
