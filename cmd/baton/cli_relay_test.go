@@ -24,6 +24,7 @@ const relayTask = "[run true [edit out.txt implemented]]"
 // had happened, every prompt reached its agent once, and every session is closed. 50 kills with BATON_FULL=1, else 3;
 // BATON_SEED chooses others.
 func TestRelayScript(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	exe, err := os.Executable()
 	if err != nil {
@@ -72,7 +73,10 @@ command = ["baton:agent", "app-server", "--record", "`+w.path("record")+`"]
 			t.Errorf("BATON_SEED=%d, kill %d: run again it said %q, want %q", seed, n, said, want)
 		}
 		w.relayed(t, name)
-		again, _ := w.relay(t, name, 0)
+		if n%10 > 0 {
+			continue
+		}
+		again, _ := w.relay(t, name, 0) // when everything is done already
 		if again != want {
 			t.Errorf("BATON_SEED=%d, kill %d: run once more it said %q", seed, n, again)
 		}

@@ -28,15 +28,18 @@ type console struct {
 	read int // how much of it was awaited
 }
 
-// terminal starts baton at a terminal of 100 columns.
+// terminal starts baton at a terminal of its own.
 func (w *world) terminal(argv ...string) *console {
 	w.t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	c := &console{t: w.t, cmd: exec.Command(exe, argv...), done: make(chan struct{})}
+	return w.console(self(w.t), argv...)
+}
+
+// console starts a program at a terminal of 100 columns.
+func (w *world) console(program string, argv ...string) *console {
+	w.t.Helper()
+	c := &console{t: w.t, cmd: exec.Command(program, argv...), done: make(chan struct{})}
 	c.more = sync.NewCond(&c.mu)
+	var err error
 	c.cmd.Env, c.cmd.Dir = append([]string{"TERM=xterm-256color"}, w.env...), w.work
 	if c.tty, err = pty.StartWithSize(c.cmd, &pty.Winsize{Rows: 40, Cols: 100}); err != nil {
 		w.t.Fatal(err)
@@ -102,7 +105,7 @@ func (c *console) types(text string) {
 // ends waits for the end of the process and wants a status.
 func (c *console) ends(status int) {
 	c.t.Helper()
-	limit := time.AfterFunc(40*time.Second, func() { _ = c.cmd.Process.Kill() })
+	limit := time.AfterFunc(90*time.Second, func() { _ = c.cmd.Process.Kill() })
 	defer limit.Stop()
 	err := c.cmd.Wait()
 	var exit *exec.ExitError
@@ -149,6 +152,7 @@ func (w *world) says(argv ...string) string {
 // At a terminal run shows the turn, asks in place, and closes the session; what was typed before a question answers
 // nothing, and neither does what is no answer.
 func TestTerminalRun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.terminal("run", "-r", "codexlike", "[say 2][approve touch asked][ask][usage 3400]")
 	c.sees("w1 w2")
@@ -177,6 +181,7 @@ func TestTerminalRun(t *testing.T) {
 
 // Ctrl-C interrupts the turn once; where that takes long, a second one leaves it to itself.
 func TestTerminalInterrupt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.terminal("run", "-r", "codexlike", "[say 2][wait]")
 	c.sees("w1 w2")
@@ -211,6 +216,7 @@ func TestTerminalInterrupt(t *testing.T) {
 
 // The progress line shows how long what takes, and is gone in the end.
 func TestTerminalProgress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.terminal("run", "-r", "codexlike", "[run sleep 600]")
 	c.sees("* command: ")
@@ -226,6 +232,7 @@ func TestTerminalProgress(t *testing.T) {
 
 // attach shows the history, takes lines as prompts and queues them, answers in place, interrupts once, and leaves.
 func TestTerminalAttach(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.start()
 	w.says("send", "--wait", id, "[say 3]")
@@ -278,6 +285,7 @@ func TestTerminalAttach(t *testing.T) {
 
 // Several may look at one session: who only watches sees the question and how another one answers it.
 func TestTerminalWatchers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.start()
 	first, second := w.terminal("attach", id), w.terminal("attach", "--watch", id)
@@ -306,6 +314,7 @@ func TestTerminalWatchers(t *testing.T) {
 
 // The terminal goes away under an agent's turn: the session notices nothing.
 func TestTerminalHangup(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.terminal("run", "--id", "0b6c1f5e-3f0a-4c3e-9d55-2f1f6f0c7a11", "-r", "codexlike", "[slow 30][say 40]")
 	c.sees("w1 ")
@@ -320,6 +329,7 @@ func TestTerminalHangup(t *testing.T) {
 
 // What an agent prints never commands a terminal, and there are no colours where nobody wants any.
 func TestTerminalIsNotCommanded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write("work/evil", "\x1b]0;owned\x07\x1b[2J\u009b31m\n")
 	evil := "[run cat evil]"
@@ -353,6 +363,7 @@ func TestTerminalIsNotCommanded(t *testing.T) {
 
 // A narrow terminal gets a table that fits, with ids that still name their sessions.
 func TestTerminalNarrowList(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.start("--title", strings.Repeat("a long title ", 20))
 	c := w.terminal("list")
@@ -371,6 +382,7 @@ func TestTerminalNarrowList(t *testing.T) {
 
 // Background jobs ask nobody: reading from the terminal would stop them.
 func TestNobodyIsAskedWithoutATerminal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	out, errs, status := w.verb("run", "-r", "codexlike", "-C", w.work, "[say 2][approve touch x]")
 	if status != 3 || !strings.Contains(out, "w1 w2") || !strings.Contains(errs, "--approve") {
