@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -39,6 +41,56 @@ var codexResumes = []codexScenario{
 		x.want(again.Selections.Evidence.Sandbox == sessions.SandboxReadOnly && again.Selections.Evidence.Mode == "default", "evidence %+v", again.Selections.Evidence)
 		x.send(s.SessionID, "e", "[shell touch inside "+out+"/b] [text over]", sessions.CommandCompleted)
 		x.missing("inside", out+"/b")
+	}},
+	{"a resume without a model has the one that was asked for last", func(x *codexRun) {
+		s := x.create(args{"effort": "low"})
+		x.send(s.SessionID, "c", "[text one]", sessions.CommandCompleted, args{"model": responses.OtherModel, "effort": "high"})
+		x.closed(s)
+		e := x.resume(s.SessionID, nil).Session.Selections
+		x.want(e.Evidence.Model == responses.OtherModel && e.Evidence.Effort == "high" && e.Asked.Model == responses.OtherModel, "selections %+v", e)
+		x.send(s.SessionID, "d", "[text two]", sessions.CommandCompleted)
+		x.want(x.last().Model == responses.OtherModel && x.last().Effort == "high", "the provider was sent %s, %s", x.last().Model, x.last().Effort)
+	}},
+	{"a conversation whose record ends in the middle of a line goes on", func(x *codexRun) {
+		s := x.create(nil)
+		x.send(s.SessionID, "c", "[text remember this]", sessions.CommandCompleted)
+		x.closed(s)
+		f, err := os.OpenFile(x.rollout(), os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString(`{"timestamp":"2026-12-01T00:00:00Z","type":"event_`)
+		}
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		back := x.resume(s.SessionID, nil).Session
+		x.want(back.NativeID == s.NativeID, "resumed as %s", back.NativeID)
+		x.send(s.SessionID, "d", "[text and on]", sessions.CommandCompleted)
+		x.want(strings.Contains(string(x.last().Body), "remember this"), "the model does not know what was said")
+		x.closed(s)
+		x.resume(s.SessionID, nil)
+		x.send(s.SessionID, "e", "[text and on again]", sessions.CommandCompleted)
+		x.want(strings.Contains(string(x.last().Body), "and on"), "the model does not know what was said after the torn line")
+	}},
+	{"a conversation whose record is gone is refused, and no other takes its place", func(x *codexRun) {
+		s := x.create(nil)
+		x.send(s.SessionID, "c", "[text one]", sessions.CommandCompleted)
+		x.closed(s)
+		record := x.rollout()
+		if err := os.Rename(record, x.path("moved")); err != nil {
+			x.t.Fatal(err)
+		}
+		e := refused(x.f, sessions.CodeNotFound, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 45})
+		x.want(strings.Contains(e.Message, s.NativeID), "the refusal is %+v", e)
+		now := x.one(s.SessionID)
+		x.want(now.NativeID == s.NativeID && len(x.mock.Requests()) == 1, "native id %s, %d requests", now.NativeID, len(x.mock.Requests()))
+		if err := os.Rename(x.path("moved"), record); err != nil {
+			x.t.Fatal(err)
+		}
+		x.resume(s.SessionID, nil)
+		x.send(s.SessionID, "d", "[text two]", sessions.CommandCompleted)
 	}},
 	{"a wrong model of a resume is refused, and nothing is sent", func(x *codexRun) {
 		s := x.create(nil)
@@ -114,6 +166,16 @@ var codexResumes = []codexScenario{
 		x.settled(s.SessionID, "c", sessions.CommandCompleted)
 		x.want(x.file(x.here("log")) == "x\n", "the command wrote %q", x.file(x.here("log")))
 	}},
+}
+
+// rollout is the only file of a conversation.
+func (x *codexRun) rollout() string {
+	x.t.Helper()
+	found, err := filepath.Glob(filepath.Join(x.home, "sessions/*/*/*/rollout-*.jsonl"))
+	if err != nil || len(found) != 1 {
+		x.t.Fatalf("records: %v, %v", found, err)
+	}
+	return found[0]
 }
 
 // another opens a conversation with a Codex of its own, and returns what ends that.

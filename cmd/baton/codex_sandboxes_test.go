@@ -2,6 +2,7 @@ package main
 
 import (
 	"os/exec"
+	"path/filepath"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -59,6 +60,21 @@ var codexSandboxes = []codexScenario{
 		s = x.create(args{"approval_policy": "never", "writable_roots": []string{x.here(".git")}})
 		x.send(s.SessionID, "d", commit, sessions.CommandCompleted)
 		x.want(x.commits() == 1, "%d commits with it", x.commits())
+	}},
+	// Codex protects the directory that the worktree's .git file names even below a writable root, unless it is one itself.
+	{"a linked worktree is committed in where its two git directories are writable roots", func(x *codexRun) {
+		main, tree := x.path("main"), x.path("tree")
+		for _, argv := range [][]string{{"init", "-q", main}, {"-C", main, "config", "user.email", "a@b"}, {"-C", main, "config", "user.name", "a"},
+			{"-C", main, "commit", "-q", "--allow-empty", "-m", "zero"}, {"-C", main, "worktree", "add", "-q", "-b", "side", tree}} {
+			if out, err := exec.Command("git", argv...).CombinedOutput(); err != nil {
+				x.t.Fatalf("git %v: %v: %s", argv, err, out)
+			}
+		}
+		s := x.create(args{"cwd": tree, "approval_policy": "never", "writable_roots": []string{filepath.Join(main, ".git"), filepath.Join(main, ".git/worktrees/tree")}})
+		x.send(s.SessionID, "c", "[shell touch f; git add f; git commit -q -m one] [text over]", sessions.CommandCompleted)
+		out, err := exec.Command("git", "-C", main, "log", "--format=%s", "side").Output()
+		x.want(err == nil && string(out) == "one\nzero\n", "the branch has %q, %v: %s", out, err, x.output())
+		x.want(s.Selections.Evidence.Sandbox == sessions.SandboxWorkspaceWrite, "evidence %+v", s.Selections.Evidence)
 	}},
 	{"what never may be asked for is not asked for", func(x *codexRun) {
 		out := x.outside()

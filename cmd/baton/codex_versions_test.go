@@ -26,6 +26,7 @@ var codexVersions = []struct {
 		"plan mode comes and goes with a send":                                                           "it has no mode that could be confirmed",
 		"a resume asks for other settings and gets them":                                                 "it has no mode that could be confirmed",
 		"model and effort of one send hold from then on, and the session shows it":                       "a change of a thread cannot be confirmed",
+		"a resume without a model has the one that was asked for last":                                   "a change of a thread cannot be confirmed",
 		"a model that another answers for is told, and nothing more is sent until it is asked for again": "a change of a thread cannot be confirmed",
 		"a provider that is not there is waited for until the deadline":                                  "it gives up by itself",
 		"a conversation that another Codex has open is refused by that name, and taken when it is free":  "it lets two processes write one conversation",
