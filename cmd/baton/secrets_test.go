@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/batonmcp/baton/sessions"
@@ -19,6 +20,7 @@ import (
 var planted = map[string]string{
 	"environment": "Env1-pLanted/se+cret=0001",
 	"session":     "Ses2-pLanted\"se<cret&0002",
+	"answer":      "Ans3-pLanted se^cret~0003",
 }
 
 // forms are the encodings in which a secret must be nowhere.
@@ -71,6 +73,51 @@ func TestI13_SecretsStayOut(t *testing.T) {
 		w.absent(runner+": results", results.Bytes())
 		call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
 	}
+	w.nowhere()
+}
+
+// TestI13_SecretAnswersStayOut: what is answered to a secret question reaches the agent, also through a host that is killed
+// in between, and is nowhere else.
+func TestI13_SecretAnswersStayOut(t *testing.T) {
+	w := newWorld(t)
+	f := w.open()
+	defer f.close()
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work, "wait_seconds": 30}).Session
+	for _, kill := range []bool{false, true} {
+		sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[ask secret]"})
+		asked := f.settle(s.SessionID)
+		if len(asked.Requests) != 1 || len(asked.Requests[0].Questions) != 1 || !asked.Requests[0].Questions[0].Secret {
+			t.Fatalf("no secret question: %+v", asked)
+		}
+		if kill {
+			if err := syscall.Kill(w.hostPID(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := args{"session_id": s.SessionID, "request_id": asked.Requests[0].RequestID, "answers": args{"color": []string{planted["answer"]}}}
+		answered := call[sessions.RespondResult](f, "session_respond", a)
+		if answered.Request.State != sessions.RequestAnswered {
+			t.Errorf("%+v", answered.Request)
+		}
+		shown, err := json.Marshal(answered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.absent("the result", shown)
+		call[sessions.RespondResult](f, "session_respond", a) // the same again
+		a["answers"] = args{"color": []string{planted["answer"] + "x"}}
+		refused(f, sessions.CodeAlreadyAnswered, "session_respond", a)
+		f.settle(s.SessionID)
+		// The agent repeats what it got, and the bridge knows it.
+		if got := words(f.events(s.SessionID), sent.Command.CommandID); !strings.Contains(got, "answered: [\"[redacted]\"]") {
+			t.Errorf("the agent got %q", got)
+		}
+		if left, err := os.ReadDir(w.path("baton/state/sealed")); err != nil || len(left) > 0 {
+			t.Errorf("kept: %v %v", left, err)
+		}
+	}
+	w.absent("export", []byte(w.baton("journal", "export", s.SessionID)))
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
 	w.nowhere()
 }
 

@@ -113,6 +113,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		h.Stop()
 		return nil, err
 	}
+	h.forgetAnswers()
 	h.spawn(h.tidy)
 	return h, nil
 }

@@ -25,6 +25,7 @@ func (h *Host) tidy() {
 		case <-timer.C:
 		}
 		timer.Reset(tidyEvery)
+		h.forgetAnswers()
 		if err := h.tidyOnce(); err != nil && h.life.Err() == nil {
 			h.o.Log.Warn().Err(err).Msg("the journal could not be tidied")
 		}

@@ -29,6 +29,10 @@ func (h *Host) Respond(ctx context.Context, who sessions.Caller, a sessions.Resp
 	if a.Scope == "once" {
 		a.Scope = "" // which it is when it is left out
 	}
+	if err := h.seal(ctx, who, &a); err != nil {
+		return sessions.RespondResult{}, err
+	}
+	defer h.forgetAnswers()
 	mean := meaning("respond", a)
 	err := h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		s, err := tx.GetSession(who.Principal, a.SessionID)

@@ -374,6 +374,11 @@ func (t *tender) give(link *bridge.Link) error {
 			return nil
 		case in.State == journal.InputRefused:
 			kind, body = bridge.InVoid, nil
+		case kind == bridge.InAnswer:
+			var err error
+			if kind, body, err = t.givenAnswer(in); err != nil {
+				return err
+			}
 		}
 		if bridge.Kind(in.Kind) == bridge.InOpen {
 			l := t.launch()
