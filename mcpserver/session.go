@@ -92,8 +92,14 @@ func (s *session) Notify(ctx context.Context, method string, params any) error {
 	return s.conn.notify(ctx, method, params)
 }
 
-// sessionOf returns the client of a call, when its transport writes in order.
+// sessionOf returns the client of a call, when it can be notified.
 func sessionOf(ctx context.Context) (notifier, bool) {
-	n, ok := server.ClientSessionFromContext(ctx).(notifier)
-	return n, ok
+	session := server.ClientSessionFromContext(ctx)
+	if n, ok := session.(notifier); ok {
+		return n, true
+	}
+	if m := server.ServerFromContext(ctx); m != nil && session != nil {
+		return broadcaster{m}, true
+	}
+	return nil, false
 }

@@ -24,18 +24,21 @@ func newHost() *cobra.Command {
 }
 
 func newHostRun() *cobra.Command {
-	return &cobra.Command{
+	var web webFlags
+	c := &cobra.Command{
 		Use:     "run",
 		Short:   "Be the host of this state directory, until it is stopped or idle",
-		Example: "  baton host run",
+		Example: "  baton host run\n  baton host run --http 127.0.0.1:8765",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return remote.Reported(func() error { return runHost(c.Context()) })
+			return remote.Reported(func() error { return runHost(c.Context(), web) })
 		},
 	}
+	web.add(c.Flags())
+	return c
 }
 
-func runHost(ctx context.Context) error {
+func runHost(ctx context.Context, web webFlags) error {
 	places, err := place.Find(os.Getenv)
 	if err != nil {
 		return err
@@ -49,7 +52,9 @@ func runHost(ctx context.Context) error {
 		level = l
 	}
 	log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Str("part", "host").Int("pid", os.Getpid()).Logger()
-	return host.Serve(ctx, host.Options{Places: places, Config: cfg, Version: version, Log: log, Rung: sandbox.Rung(os.Getenv("BATON_SANDBOX_RUNG"))})
+	return web.serve(ctx, places, cfg, log, func(ctx context.Context) error {
+		return host.Serve(ctx, host.Options{Places: places, Config: cfg, Version: version, Log: log, Rung: sandbox.Rung(os.Getenv("BATON_SANDBOX_RUNG"))})
+	})
 }
 
 func newHostStatus() *cobra.Command {

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	mcpclient "github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/batonmcp/baton/fixtures/directive"
+	"github.com/batonmcp/baton/sessions"
+)
+
+// serveHTTP runs a host with its HTTP front end, and returns where that is.
+func (w *world) serveHTTP() (url string) {
+	w.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "host", "run", "--http", "127.0.0.1:0")
+	cmd.Env = w.env
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(errs)
+	for lines.Scan() {
+		var l struct{ Message, Address string }
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Address != "" {
+			url = "http://" + l.Address + "/mcp"
+			break
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines.Scan() { // what it says later is of no interest
+		}
+		_ = cmd.Wait()
+	}()
+	w.t.Cleanup(func() { // before the end of the world, which stops it
+		w.baton("host", "stop")
+		<-ended
+	})
+	if url == "" {
+		w.t.Fatal("the host does not say where it serves")
+	}
+	return url
+}
+
+func (w *world) openHTTP(url, secret string) *front {
+	w.t.Helper()
+	c, err := mcpclient.NewStreamableHttpClient(url, transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + secret}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := c.Start(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := c.Initialize(ctx, mcp.InitializeRequest{Params: mcp.InitializeParams{ProtocolVersion: "2025-11-25", ClientInfo: mcp.Implementation{Name: "test", Version: "1"}}}); err != nil {
+		w.t.Fatal(err)
+	}
+	return &front{w.t, c}
+}
+
+// TestHTTP: a client over HTTP works in the folder of its token, and nobody else sees its sessions, nor it theirs.
+func TestHTTP(t *testing.T) {
+	w := newWorld(t)
+	url := w.serveHTTP()
+	var token struct{ Secret, ID string }
+	if err := json.Unmarshal([]byte(w.baton("token", "new", "here", "--folder", w.work, "--json")), &token); err != nil {
+		t.Fatal(err)
+	}
+	local := w.open()
+	defer local.close()
+	theirs := w.create(local, "codexlike", nil)
+
+	f := w.openHTTP(url, token.Secret)
+	defer f.close()
+	if len(f.tools()) != len(demoTools) {
+		t.Errorf("tools %v", f.tools())
+	}
+	refused(f, sessions.CodeInvalidParams, "session_create", args{"runner": "codexlike", "cwd": w.path("home")})
+	refused(f, sessions.CodeUnsupported, "session_create", args{"runner": "codexlike", "cwd": w.work, "sandbox": "danger-full-access"})
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session
+	r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 4]", "wait_seconds": 20})
+	if r.Text != directive.Words(4) {
+		t.Errorf("%+v", r)
+	}
+	for who, c := range map[*front]string{f: theirs.SessionID, local: s.SessionID} {
+		refused(who, sessions.CodeNotFound, "session_send", args{"session_id": c, "text": "x"})
+		refused(who, sessions.CodeNotFound, "session_wait", args{"session_ids": []string{c}})
+		if list := call[sessions.ListResult](who, "session_list", args{}).Sessions; len(list) != 1 || list[0].SessionID == c {
+			t.Errorf("it sees %+v", list)
+		}
+	}
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	if list := w.baton("token", "list"); !strings.Contains(list, token.ID) || strings.Contains(list, token.Secret) {
+		t.Errorf("list: %s", list)
+	}
+	w.baton("token", "revoke", "here")
+	q, err := http.NewRequest(http.MethodPost, url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+token.Secret)
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a revoked token: %s", a.Status)
+	}
+}

@@ -1,0 +1,260 @@
+package httpd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/batonmcp/baton/sessions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// running is a server whose endpoints say which token came through, and how much it sent.
+type running struct {
+	*Server
+	tokens Tokens
+	t      *testing.T
+}
+
+func serve(t *testing.T, patience time.Duration) *running {
+	t.Helper()
+	store := Tokens{Path: filepath.Join(t.TempDir(), "state", "tokens.json")}
+	s, err := Listen(Options{Address: "127.0.0.1:0", Tokens: store, Log: zerolog.Nop(), Serve: func(_ sessions.API, token Token) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Wait") != "" {
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+				return
+			}
+			n, _ := io.Copy(io.Discard, r.Body)
+			fmt.Fprintf(w, "%s %d", token.Name, n)
+		})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.patience = patience
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return &running{s, store, t}
+}
+
+func (r *running) token(name string) string {
+	r.t.Helper()
+	_, secret, err := r.tokens.Make(name, "", []string{"/"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return secret
+}
+
+func (r *running) request(secret string, body io.Reader, change func(*http.Request)) (*http.Response, string) {
+	r.t.Helper()
+	q, err := http.NewRequest(http.MethodPost, "http://"+r.Addr()+Path, body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if secret != "" {
+		q.Header.Set("Authorization", "Bearer "+secret)
+	}
+	if change != nil {
+		change(q)
+	}
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, _ := io.ReadAll(a.Body)
+	return a, string(text)
+}
+
+func TestWhatComesThrough(t *testing.T) {
+	r := serve(t, readPatience)
+	one, two := r.token("one"), r.token("two")
+	_, port, _ := net.SplitHostPort(r.Addr())
+	for name, tt := range map[string]struct {
+		secret string
+		body   io.Reader
+		change func(*http.Request)
+		status int
+		says   string
+	}{
+		"a token":                  {one, strings.NewReader("12345"), nil, 200, "one 5"},
+		"another token":            {two, strings.NewReader(""), nil, 200, "two 0"},
+		"localhost":                {one, nil, func(q *http.Request) { q.Host = "LOCALHOST:" + port }, 200, "one"},
+		"its own page":             {one, nil, func(q *http.Request) { q.Header.Set("Origin", "http://localhost:"+port) }, 200, "one"},
+		"no token":                 {"", nil, nil, 401, "token"},
+		"a wrong token":            {one + "x", nil, nil, 401, "token"},
+		"another scheme":           {"", nil, func(q *http.Request) { q.SetBasicAuth("x", one) }, 401, "token"},
+		"a hash is no secret":      {hashOf(one), nil, nil, 401, "token"},
+		"another name":             {one, nil, func(q *http.Request) { q.Host = "evil.example:" + port }, 403, "name"},
+		"a name without its port":  {one, nil, func(q *http.Request) { q.Host = "localhost" }, 403, "name"},
+		"a page":                   {one, nil, func(q *http.Request) { q.Header.Set("Origin", "https://evil.example") }, 403, "origins"},
+		"a page without an origin": {one, nil, func(q *http.Request) { q.Header.Set("Origin", "null") }, 403, "origins"},
+		"another path":             {one, nil, func(q *http.Request) { q.URL.Path = "/other" }, 404, Path},
+		"a large body":             {one, io.LimitReader(endless{}, maxBody), nil, 200, fmt.Sprint("one ", maxBody)},
+		"a body that is too large": {one, io.LimitReader(endless{}, 100<<20), nil, 413, "bytes"},
+		"one that says so":         {one, nil, func(q *http.Request) { q.Body, q.ContentLength = io.NopCloser(strings.NewReader("x")), 100<<20 }, 413, "bytes"},
+	} {
+		if name == "one that says so" { // the client would not send less than it says
+			conn, err := net.Dial("tcp", r.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", Path, r.Addr(), one, 100<<20)
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			if err != nil || !strings.Contains(line, "413") {
+				t.Errorf("%s: %q, %v", name, line, err)
+			}
+			conn.Close()
+			continue
+		}
+		a, text := r.request(tt.secret, tt.body, tt.change)
+		if a.StatusCode != tt.status || !strings.Contains(text, tt.says) {
+			t.Errorf("%s: %d %.200s", name, a.StatusCode, text)
+		}
+		if tt.status == 401 && a.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: no challenge", name)
+		}
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// TestSlowClients hold a connection for the patience of the server, and nothing else.
+func TestSlowClients(t *testing.T) {
+	r := serve(t, 100*time.Millisecond)
+	secret := r.token("one")
+	for name, text := range map[string]string{
+		"headers": "POST " + Path + " HTTP/1.1\r\nHost: " + r.Addr() + "\r\nX-Slow: ",
+		"body":    "POST " + Path + " HTTP/1.1\r\nHost: " + r.Addr() + "\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 10\r\n\r\n{",
+	} {
+		conn, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn) // ends when the server ends it
+		if err != nil || strings.Contains(string(answer), "200 OK") {
+			t.Errorf("%s: %q, %v", name, answer, err)
+		}
+		conn.Close()
+	}
+	if a, text := r.request(secret, strings.NewReader("12"), nil); a.StatusCode != 200 {
+		t.Errorf("afterwards: %d %s", a.StatusCode, text)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	r := serve(t, readPatience)
+	secret := r.token("one")
+	b, err := os.ReadFile(r.tokens.Path)
+	if err != nil || strings.Contains(string(b), secret) || strings.Contains(string(b), strings.TrimPrefix(secret, secretPrefix)) {
+		t.Errorf("the secret is in the file: %v", err)
+	}
+	if info, err := os.Stat(r.tokens.Path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, _, err := r.tokens.Make("one", "", []string{"/"}); err == nil {
+		t.Error("a name twice")
+	}
+	for _, folders := range [][]string{nil, {"relative"}, {"/no/such/folder"}, {r.tokens.Path}} {
+		if _, _, err := r.tokens.Make("x", "", folders); sessions.CodeOf(err) != sessions.CodeInvalidParams {
+			t.Errorf("%q: %v", folders, err)
+		}
+	}
+	if _, _, err := r.tokens.Make("x", "local", []string{t.TempDir()}); sessions.CodeOf(err) != sessions.CodeInvalidParams {
+		t.Errorf("bound to folders, with another's principal: %v", err)
+	}
+	// A stream that is open when its token is revoked ends, and so does everything after.
+	ended := make(chan string)
+	go func() {
+		a, _ := r.request(secret, nil, func(q *http.Request) { q.Header.Set("Wait", "1") })
+		ended <- a.Status
+	}()
+	if gone, err := r.tokens.Revoke("one"); err != nil || gone.Name != "one" {
+		t.Errorf("%+v, %v", gone, err)
+	}
+	<-ended
+	if a, text := r.request(secret, nil, nil); a.StatusCode != 401 {
+		t.Errorf("revoked: %d %s", a.StatusCode, text)
+	}
+	if _, err := r.tokens.Revoke("one"); sessions.CodeOf(err) != sessions.CodeNotFound {
+		t.Error(err)
+	}
+	if err := os.WriteFile(r.tokens.Path, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a, text := r.request(secret, nil, nil); a.StatusCode != 401 {
+		t.Errorf("damaged: %d %s", a.StatusCode, text)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for _, o := range []Options{{Address: "8765"}, {Address: "0.0.0.0:0"}, {Address: ":0"}, {Address: "0.0.0.0:0", Beyond: true}, {Address: "127.0.0.1:0", CertFile: "x"}, {Address: "127.0.0.1:0", CertFile: "/no/cert", KeyFile: "/no/key"}} {
+		if s, err := Listen(o); err == nil || sessions.AsError(err).Action == "" {
+			t.Errorf("%+v: %v", o, err)
+			if s != nil {
+				s.listener.Close()
+			}
+		}
+	}
+}
+
+func TestFence(t *testing.T) {
+	dir := t.TempDir()
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"in/deep", "in-evil", "out"} {
+		if err := os.MkdirAll(filepath.Join(real, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(real, "out"), filepath.Join(real, "in", "link")); err != nil {
+		t.Fatal(err)
+	}
+	f := fence{token: Token{Folders: []string{filepath.Join(real, "in")}}}
+	for path, ok := range map[string]bool{"in": true, "in/deep": true, "in/deep/..": true, "in-evil": false, "out": false, "in/link": false, "in/../out": false, "in/missing": false} {
+		if err := f.inside("cwd", real+"/"+path); (err == nil) != ok {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for name, s := range map[string]sessions.Settings{
+		"sandbox": {Sandbox: sessions.SandboxFullAccess}, "auto_answer": {AutoAnswer: "approve-all"}, "mcp_servers": {MCPServers: []sessions.MCPServer{{Name: "x"}}},
+		"runner_options": {RunnerOptions: map[string]any{"a": 1}}, "env": {Env: map[string]string{"A": "b"}}, "env_unset": {EnvUnset: []string{"A"}}, "writable_roots": {WritableRoots: []string{real + "/out"}}, "profile": {Profile: "x"},
+	} {
+		if _, err := f.Create(t.Context(), sessions.Caller{}, sessions.CreateArgs{Cwd: real + "/in", Settings: s}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := f.Resume(t.Context(), sessions.Caller{}, sessions.ResumeArgs{Settings: s}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("resume with %s: %v", name, err)
+		}
+	}
+}
