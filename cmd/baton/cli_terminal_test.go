@@ -283,6 +283,21 @@ func TestTerminalAttach(t *testing.T) {
 	}
 }
 
+// An interrupt ends what follows a log, and touches nothing.
+func TestTerminalInterruptsLogs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.start()
+	w.says("send", "--key", "hold", id, "[say 2][wait]")
+	c := w.terminal("logs", "-f", id)
+	c.sees("w1 w2")
+	c.types(ctrlC)
+	c.ends(0)
+	if out := w.says("list"); !strings.Contains(out, "running") {
+		t.Errorf("the turn was touched: %s", out)
+	}
+}
+
 // Several may look at one session: who only watches sees the question and how another one answers it.
 func TestTerminalWatchers(t *testing.T) {
 	t.Parallel()
@@ -295,6 +310,7 @@ func TestTerminalWatchers(t *testing.T) {
 	third.sees("Ctrl-D detaches")
 	first.types("[approve touch seen][say 2]\n")
 	for _, c := range []*console{first, third} {
+		c.sees("1. accept (allow_once)")
 		c.sees("approve (y), deny (n)")
 	}
 	second.sees("? approval")

@@ -190,7 +190,11 @@ func (w *watch) see(e *sessions.Event) {
 	case sessions.EventRequestResolved:
 		w.resolved(e.Request)
 	}
-	if !w.mute && !(e.Kind == sessions.EventCommandSubmitted && w.own[e.Command]) {
+	switch {
+	case w.mute:
+	case e.Kind == sessions.EventCommandSubmitted && w.own[e.Command]:
+		w.p.Known(e)
+	default:
 		w.p.Event(e)
 	}
 }
@@ -203,6 +207,7 @@ func (w *watch) resolved(q *sessions.Request) {
 	w.open = slices.DeleteFunc(w.open, func(o *sessions.Request) bool { return o.RequestID == q.RequestID })
 	if w.ask != nil && w.ask.q.RequestID == q.RequestID {
 		w.leaveAsk()
+		w.f.aside.Begun() // behind the question
 		w.f.aside.Fresh()
 	}
 }
@@ -380,6 +385,9 @@ func (w *watch) typed(ctx context.Context, text string) error {
 
 // signal takes an interrupt for the turn first, and for the watch when it comes again.
 func (w *watch) signal(ctx context.Context, sig os.Signal) error {
+	if w.f.terminal && sig == os.Interrupt {
+		w.f.aside.Begun() // the terminal shows ^C
+	}
 	if sig != os.Interrupt || w.interrupted || w.deaf || w.running == "" && w.until == "" && w.said {
 		return errDetached
 	}

@@ -120,6 +120,14 @@ func (s *Screen) Ask(text string) {
 	s.write(s.styled(Bold, Clean(text)))
 }
 
+// Begun tells that the terminal itself, or who types, has put something behind what was written: what follows begins on a
+// new line. A line of progress is overwritten all the same.
+func (s *Screen) Begun() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = s.begun || s.status == ""
+}
+
 // Status draws the line of progress, in one write, unless a line is begun. "" takes it away.
 func (s *Screen) Status(text string) {
 	s.mu.Lock()

@@ -49,6 +49,20 @@ func TestScreenStatus(t *testing.T) {
 	}
 }
 
+// What the terminal echoes behind a text does not stay on the line of what follows; a line of progress is written over.
+func TestScreenBegun(t *testing.T) {
+	s, b := lively(false)
+	s.Ask("yes? ")
+	s.Begun()
+	s.Line(Plain, "answered elsewhere")
+	s.Status("1s")
+	s.Begun()
+	s.Line(Plain, "interrupted")
+	if want := "yes? \nanswered elsewhere\n\r1s\x1b[K\r\x1b[Kinterrupted\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
 func TestScreenColors(t *testing.T) {
 	s, b := lively(true)
 	s.Line(Bad, "red")

@@ -63,7 +63,7 @@ func (p *Printer) Event(e *sessions.Event) {
 			p.line(e, term.Dim, "  "+Resolution(e.Request))
 		}
 	case sessions.EventCommandSubmitted:
-		p.began[e.Command] = e.At
+		p.Known(e)
 		if !p.o.NoPrompts {
 			p.line(e, term.Bold, "> "+strings.ReplaceAll(strings.TrimRight(e.Text, "\n"), "\n", "\n> "))
 		}
@@ -77,6 +77,9 @@ func (p *Printer) Event(e *sessions.Event) {
 		p.rest(e)
 	}
 }
+
+// Known takes the event of a command whose prompt its reader has just typed, without telling it.
+func (p *Printer) Known(e *sessions.Event) { p.began[e.Command] = e.At }
 
 func (p *Printer) rest(e *sessions.Event) {
 	switch e.Kind {

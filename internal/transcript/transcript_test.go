@@ -78,7 +78,7 @@ func TestPrinter(t *testing.T) {
 			"* a\n* b\n  a: completed\n  b: declined\n"},
 		"a tool that was not seen to start": {[]sessions.Event{tool(sessions.EventToolCompleted, "a", sessions.Tool{Name: "edit", Paths: []string{"x", "y"}})}, "* edit: x, y\n  completed\n"},
 		"an approval": {[]sessions.Event{asked(sessions.EventApprovalRequested, approval), asked(sessions.EventRequestResolved, answered(approval, sessions.Answer{OptionID: "ok"}))},
-			"? approval r1\n  rm -rf x\n    in /w\n    ok (allow_once): once\n  answered with ok (once) by local\n"},
+			"? approval r1\n  rm -rf x\n    in /w\n    1. ok (allow_once): once\n  answered with ok (once) by local\n"},
 		"a refusal": {[]sessions.Event{asked(sessions.EventRequestResolved, answered(approval, sessions.Answer{Decline: true}))}, "  denied by local\n"},
 		"a gap":     {[]sessions.Event{{Kind: sessions.EventGap, Gap: &sessions.Gap{From: 3, To: 9, Reason: "retention"}}}, "! events 3 to 9 can no longer be read: retention\n"},
 		"trouble": {[]sessions.Event{{Kind: sessions.EventWarning, Text: "careful"}, {Kind: sessions.EventError, Code: sessions.CodeAgentProtocol, Text: "bad"},
@@ -143,7 +143,7 @@ func TestMarkdown(t *testing.T) {
 		"> ````text\n> look:\n> ```\n> # no heading\n> ```\n> ````\n\n" +
 		"**bold** words\n\n" +
 		"**tool** `command: ls`: completed\n\n`````\n````\nfence\n`````\n\n" +
-		"**approval** `r1`\n\n```\nrm -rf x\n  in /w\n  ok (allow_once): once\n```\n\n" +
+		"**approval** `r1`\n\n```\nrm -rf x\n  in /w\n  1. ok (allow_once): once\n```\n\n" +
 		"**approval** `r1`: answered with ok (once) by local\n\n" +
 		"*events 3 to 9 can no longer be read: retention*\n\n" +
 		"never ended\n\n*failed: a\\_b*\n\n"

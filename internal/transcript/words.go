@@ -27,8 +27,8 @@ func RequestLines(q *sessions.Request) []string {
 			lines = append(lines, "  "+p)
 		}
 	}
-	for _, o := range q.Options {
-		lines = append(lines, fmt.Sprintf("  %s (%s): %s", o.OptionID, o.Kind, o.Label))
+	for i, o := range q.Options {
+		lines = append(lines, fmt.Sprintf("  %d. %s (%s): %s", i+1, o.OptionID, o.Kind, o.Label))
 	}
 	for _, qu := range q.Questions {
 		text := "  " + qu.ID + ":"
