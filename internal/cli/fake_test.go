@@ -24,6 +24,7 @@ type fake struct {
 	reads   int
 	waits   chan struct{} // a wait blocks until it is closed; nil: it returns at once
 	grow    func()        // before each read
+	lost    int64         // events up to this one can no longer be read
 }
 
 func newFake(n int) *fake {
@@ -53,8 +54,13 @@ func (f *fake) Read(_ context.Context, _ sessions.Caller, a sessions.ReadArgs) (
 	if err != nil {
 		return sessions.ReadResult{}, err
 	}
+	var gap *sessions.Gap
+	if after < f.lost {
+		gap = &sessions.Gap{From: after + 1, To: f.lost, Reason: "retention"}
+		after = f.lost
+	}
 	end := min(int(after)+min(a.Limit, f.page), len(f.events))
-	return sessions.ReadResult{Events: f.events[after:end], Cursor: sessions.EncodeCursor(a.SessionID, int64(end)), HasMore: end < len(f.events)}, nil
+	return sessions.ReadResult{Events: f.events[after:end], Cursor: sessions.EncodeCursor(a.SessionID, int64(end)), HasMore: end < len(f.events), Gap: gap}, nil
 }
 
 func (f *fake) Wait(ctx context.Context, _ sessions.Caller, a sessions.WaitArgs) (sessions.WaitResult, error) {
@@ -147,5 +153,44 @@ func TestLongHistoryIsShown(t *testing.T) {
 	}
 	if n := strings.Count(talk.String(), "x"); n != slowPages*1000 {
 		t.Errorf("%d events were shown", n)
+	}
+}
+
+// What can no longer be read is said, by logs, by a tail that reaches into it, by what is raw and in the transcript.
+func TestGapIsShown(t *testing.T) {
+	api := newFake(100)
+	api.lost = 55
+	api.session.State = sessions.SessionClosed
+	f, talk, _ := frontOf(api)
+	const want = "! events 1 to 55 can no longer be read: retention\n"
+	for tail, gap := range map[int]bool{-1: true, 3: false, 50: true} {
+		talk.Reset()
+		if err := f.Logs(t.Context(), Logs{ID: fakeID, Tail: tail}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(talk.String(), want) != gap || !strings.Contains(talk.String(), "x") {
+			t.Errorf("the last %d: %q", tail, talk.String())
+		}
+	}
+	out, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	f.out = out
+	if err := f.Logs(t.Context(), Logs{ID: fakeID, Tail: -1, Raw: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Transcript(t.Context(), fakeID, transcript.Options{}, true); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"kind":"gap","gap":{"from":1,"to":55,"reason":"retention"}`, `"seq":56,`, "*events 1 to 55 can no longer be read: retention*"} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("%s is not in %s", want, b)
+		}
 	}
 }
