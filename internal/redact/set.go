@@ -20,7 +20,8 @@ type Set struct {
 	width int
 	next  []int32 // state*width+class
 	nodes []node
-	exact int // secrets that are looked for by value
+	hit   []bool // of each state: something ends there
+	exact int    // secrets that are looked for by value
 }
 
 type node struct {
@@ -82,6 +83,10 @@ func (s *Set) build(needles []string, rules []rule) *Set {
 		}
 	}
 	s.connect()
+	s.hit = make([]bool, len(s.nodes))
+	for i, n := range s.nodes {
+		s.hit[i] = n.out > 0 || n.rule != 0 || n.link != 0
+	}
 	return s
 }
 
@@ -126,18 +131,18 @@ func (s *Set) step(state int32, b byte) int32 { return s.next[int(state)*s.width
 // may tells whether there can be anything to redact in a text, encoded as JSON or not. What stands before a credential is
 // not looked at: in JSON it may be the letter of an escaped line break.
 func (s *Set) may(text []byte) bool {
-	state := int32(0)
+	state, next, width, class, hit := 0, s.next, s.width, &s.class, s.hit
 	for i, b := range text {
-		state = s.step(state, b)
-		n := &s.nodes[state]
-		if n.out > 0 {
+		state = int(next[state*width+int(class[b])])
+		if !hit[state] {
+			continue
+		}
+		if s.nodes[state].out > 0 {
 			return true
 		}
-		if n.rule != 0 || n.link != 0 {
-			for at := state; at != 0; at = s.nodes[at].link {
-				if r := s.nodes[at].rule; r != 0 && rules[r-1].holds(text, i+1) {
-					return true
-				}
+		for at := int32(state); at != 0; at = s.nodes[at].link {
+			if r := s.nodes[at].rule; r != 0 && rules[r-1].holds(text, i+1) {
+				return true
 			}
 		}
 	}
