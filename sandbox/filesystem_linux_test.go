@@ -65,8 +65,19 @@ var attempts = map[string]func(a []string) error{
 		}
 		return err
 	},
+	"tcp":     func(a []string) error { return send("tcp", a[0]) },
+	"udp":     func(a []string) error { return send("udp", a[0]) },
 	"remount": func(a []string) error { return unix.Mount("", a[0], "", unix.MS_REMOUNT|unix.MS_BIND, "") },
 	"umount":  func(a []string) error { return unix.Unmount(a[0], unix.MNT_DETACH) },
+}
+
+func send(network, addr string) error {
+	c, err := net.Dial(network, addr)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write([]byte("x"))
+	return errors.Join(err, c.Close())
 }
 
 func open(path string, flags int) error {
@@ -167,6 +178,16 @@ func TestFilesystemHolds(t *testing.T) {
 	listen(out + "/hidden")
 	abstract := "@sandbox-" + filepath.Base(base)
 	listen(abstract)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
 	brought := filepath.Join(t.TempDir(), "brought", "back")
 	lost := put(t, filepath.Join(t.TempDir(), "lost"), "l")
 	put(t, brought+"/file", "b")
@@ -250,9 +271,24 @@ func TestFilesystemHolds(t *testing.T) {
 		{"write " + work + "/shared", "ok"}, // the further name of a file outside
 		{"dial " + out + "/socket", "ok"},
 		{"dial " + abstract, "ok"},
+		{"tcp " + tcp.Addr().String(), "ok"},
+		{"udp " + udp.LocalAddr().String(), "ok"},
 	} {
 		if got := b.attempt(t, strings.Fields(tt.try)...); got != tt.want {
 			failed = append(failed, fmt.Sprintf("%s: %s, want %s", tt.try, got, tt.want))
+		}
+	}
+	var cgroups []string
+	for _, pattern := range []string{"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/*/cgroup.procs"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cgroups = append(cgroups, found...)
+	}
+	for _, file := range cgroups { // a process that moves itself leaves the limits that its cgroup has
+		if got := b.attempt(t, "write", file); got != "EROFS" && got != "EACCES" {
+			failed = append(failed, "write "+file+": "+got)
 		}
 	}
 	for _, f := range failed {
