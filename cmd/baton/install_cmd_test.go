@@ -114,6 +114,7 @@ func proven(t *testing.T, done installed) {
 
 // TestInstallProves starts what it registered, and leaves nothing of that behind.
 func TestInstallProves(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	exe, err := os.Executable()
 	if err != nil {

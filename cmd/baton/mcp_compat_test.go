@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -12,9 +12,10 @@ import (
 
 type codexAnswer struct{ ThreadID, Content string }
 
-// TestCompatCodex: a thread is found again by another front end, after the death of the host, and after the end of its
-// agent.
+// TestCompatCodex: a thread is found again by another front end, after the death of the host, and, with BATON_FULL=1, after
+// the end of its agent.
 func TestCompatCodex(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "BATON_RUNNER_CODEX="+config.EmbeddedAgent)
 	w.env = append(w.env, "CODEX_HOME="+w.path("codex"))
 	compat := func() *front {
@@ -44,14 +45,14 @@ func TestCompatCodex(t *testing.T) {
 	if len(s) != 1 || s[0].SessionID != first.ThreadID {
 		t.Fatalf("sessions %+v", s)
 	}
+	if os.Getenv("BATON_FULL") == "" {
+		f.close()
+		return
+	}
 	call[sessions.CloseResult](own, "session_close", args{"session_id": s[0].SessionID})
 	third := call[codexAnswer](f, "codex-reply", args{"conversationId": s[0].NativeID, "prompt": "[say 3]"})
 	if third.Content != directive.Words(3) {
 		t.Errorf("%+v", third)
 	}
 	f.close()
-	raw, _ := json.Marshal(first)
-	if strings.Contains(string(raw), "[") {
-		t.Errorf("%s", raw)
-	}
 }

@@ -52,6 +52,7 @@ func (w *world) openWith(u user) *front {
 // TestElicitation: the user of the host decides what a real session asks, and a user who closes the question decides
 // nothing: the request is there as before.
 func TestElicitation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	reply := mcp.ElicitationResponse{}
 	asked := 0

@@ -79,6 +79,7 @@ func (w *world) openHTTP(url, secret string) *front {
 
 // TestHTTP: a client over HTTP works in the folder of its token, and nobody else sees its sessions, nor it theirs.
 func TestHTTP(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	url := w.serveHTTP()
 	var token struct{ Secret, ID string }
