@@ -17,6 +17,8 @@ type Options struct {
 	Version string
 	// Compat is CompatCodex for the tools of codex mcp-server in place of Baton's own; "": Baton's own.
 	Compat string
+	// Quiet is for a transport that carries no news of resources: none is promised.
+	Quiet bool
 	// Elicit asks the user of a client that can do so what an agent wants to know, while a call waits for the agent.
 	Elicit bool
 	// Logger takes what happens to connections, never what they carry; its writer must be safe for concurrent use. nil:
@@ -82,7 +84,7 @@ func New(api sessions.API, o Options) *Server {
 	hooks := new(server.Hooks)
 	hooks.AddAfterListResources(s.addSessions)
 	s.mcp = server.NewMCPServer("baton", o.Version, server.WithTitle("Baton"), server.WithToolCapabilities(false), server.WithHooks(hooks),
-		server.WithResourceCapabilities(api != nil, api != nil), server.WithPromptCapabilities(false), server.WithInstructions(teach))
+		server.WithResourceCapabilities(api != nil && !o.Quiet, api != nil && !o.Quiet), server.WithPromptCapabilities(false), server.WithInstructions(teach))
 	if api != nil {
 		s.addPrompts()
 	}
