@@ -31,13 +31,44 @@ func (t *Stream) Redacted() bool { return t.redacted }
 
 // Write appends to dst what of the text is settled after a further piece of it.
 func (t *Stream) Write(dst []byte, piece string) []byte {
-	for i := range len(piece) {
-		t.take(piece[i])
-		if len(t.held) > 1024 {
+	for len(piece) > 0 {
+		if len(t.runs) == 0 && !slices.Contains(t.mark, true) {
+			if dst, piece = t.pass(dst, piece); len(piece) == 0 {
+				return dst
+			}
+		}
+		t.take(piece[0])
+		piece = piece[1:]
+		if len(t.runs) == 0 || len(t.held) > 1024 {
 			dst = t.emit(dst, t.settled())
 		}
 	}
 	return t.emit(dst, t.settled())
+}
+
+// pass takes the piece up to where something ends that is looked for, and returns the rest of it. No run may be under way,
+// and nothing held be part of a secret.
+func (t *Stream) pass(dst []byte, piece string) ([]byte, string) {
+	state, next, width, class, hit, end := int(t.state), t.set.next, t.set.width, &t.set.class, t.set.hit, 0
+	for ; end < len(piece); end++ {
+		to := int(next[state*width+int(class[piece[end]])])
+		if hit[to] {
+			break
+		}
+		state = to
+	}
+	t.state = int32(state)
+	n := len(t.held) + end - int(t.set.nodes[state].depth) // settled
+	if n > 0 {
+		old := min(n, len(t.held))
+		dst = append(append(dst, t.held[:old]...), piece[:n-old]...)
+		t.last, t.begun, t.masking = dst[len(dst)-1], true, false
+		t.held = append(append(t.held[:0], t.held[old:]...), piece[n-old:end]...)
+	} else {
+		t.held = append(t.held, piece[:end]...)
+	}
+	t.mark = append(t.mark[:0], make([]bool, len(t.held))...)
+	return dst, piece[end:]
 }
 
 func (t *Stream) take(b byte) {
