@@ -15,7 +15,7 @@ import (
 	"github.com/batonmcp/baton/fixtures/record"
 )
 
-const relayScript = "../../examples/plan-implement-review.sh"
+const relayScript = "testdata/plan-implement-review.sh"
 
 // relayTask has the planner say, in the title of what it ran, what the implementer is to do; the reviewer is told it too.
 const relayTask = "[run true [edit out.txt implemented]]"
