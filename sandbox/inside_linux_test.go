@@ -119,16 +119,19 @@ func ownOOM(t *testing.T) (score int) {
 	return score
 }
 
-// outerPID finds, from outside, the process of a session that runs a program.
-func outerPID(t *testing.T, b *bridge, program string) int {
+// outerPID finds, from outside, the process of a session that runs a program. Whoever executed it may be told so a moment
+// before the kernel shows its arguments and environment: descriptors are closed first.
+func outerPID(t *testing.T, b *bridge, program string) (pid int) {
 	t.Helper()
-	for _, p := range marked(b.Record().Marker) {
-		if len(p.Argv) > 0 && p.Argv[0] == program {
-			return p.PID
+	until(t, "a process that runs "+program, func() bool {
+		for _, p := range marked(b.Record().Marker) {
+			if len(p.Argv) > 0 && p.Argv[0] == program {
+				pid = p.PID
+			}
 		}
-	}
-	t.Fatalf("nothing runs %s", program)
-	return 0
+		return pid != 0
+	})
+	return pid
 }
 
 func descriptorsOf(t *testing.T, pid int) []string {
