@@ -102,5 +102,8 @@ func (f *Front) Resume(ctx context.Context, a sessions.ResumeArgs) error {
 		for i := range res.Settled {
 			f.talk.Line(term.Plain, commandLine(&res.Settled[i]))
 		}
+		if res.Session.State == sessions.SessionIdle && len(res.Session.Queued) > 0 {
+			f.aside.Line(term.Warn, "what waits in its queue is not sent before baton resume --run-queue "+res.Session.SessionID)
+		}
 	})
 }

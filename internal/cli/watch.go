@@ -138,6 +138,9 @@ func (w *watch) take(ctx context.Context, s step) error {
 			w.f.aside.Line(term.Dim, w.welcome)
 		}
 		w.caught, w.behind = true, 0
+		if err := w.paused(ctx); err != nil {
+			return err
+		}
 		return w.question(ctx)
 	case w.caught:
 		if w.behind++; w.behind >= slowPages {
@@ -146,6 +149,22 @@ func (w *watch) take(ctx context.Context, s step) error {
 		}
 	}
 	return nil
+}
+
+// paused is the error of a prompt that nobody sends: it waits in a queue that only its user can let go on, as after a start
+// that failed.
+func (w *watch) paused(ctx context.Context) error {
+	if w.until == "" || w.running != "" {
+		return nil
+	}
+	s, err := w.f.look(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	if s.State != sessions.SessionIdle || !slices.ContainsFunc(s.Queued, func(c sessions.Command) bool { return c.CommandID == w.until }) {
+		return nil
+	}
+	return &Ended{ExitFailed, "the prompt was not sent, its queue is paused: baton resume --run-queue " + w.id + " sends it, baton cancel " + w.id + " " + w.until + " takes it back"}
 }
 
 // see takes one event and prints it.

@@ -242,7 +242,7 @@ func TestFence(t *testing.T) {
 	}
 	f := fence{token: Token{Folders: []string{filepath.Join(real, "in")}}}
 	for path, ok := range map[string]bool{"in": true, "in/deep": true, "in/deep/..": true, "in-evil": false, "out": false, "in/link": false, "in/../out": false, "in/missing": false} {
-		if err := f.inside("cwd", real+"/"+path); (err == nil) != ok {
+		if _, err := f.inside("cwd", real+"/"+path); (err == nil) != ok {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -257,4 +257,44 @@ func TestFence(t *testing.T) {
 			t.Errorf("resume with %s: %v", name, err)
 		}
 	}
+
+	// What a session is resumed in is looked at again: a folder may have become a link.
+	held := &holder{cwd: filepath.Join(real, "in", "deep")}
+	f.API = held
+	if _, err := f.Create(t.Context(), sessions.Caller{}, sessions.CreateArgs{Cwd: real + "/in/../in/deep"}); err != nil || held.created != held.cwd {
+		t.Errorf("created in %q, %v", held.created, err)
+	}
+	if _, err := f.Resume(t.Context(), sessions.Caller{}, sessions.ResumeArgs{SessionID: "s"}); err != nil || held.resumed != 1 {
+		t.Errorf("resumed %d times, %v", held.resumed, err)
+	}
+	if err := os.Remove(held.cwd); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(real, "out"), held.cwd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Resume(t.Context(), sessions.Caller{}, sessions.ResumeArgs{SessionID: "s"}); sessions.CodeOf(err) != sessions.CodeInvalidParams || held.resumed != 1 {
+		t.Errorf("resumed %d times in a link, %v", held.resumed, err)
+	}
+}
+
+// holder holds one session.
+type holder struct {
+	sessions.API
+	cwd, created string
+	resumed      int
+}
+
+func (h *holder) Create(_ context.Context, _ sessions.Caller, a sessions.CreateArgs) (sessions.CreateResult, error) {
+	h.created = a.Cwd
+	return sessions.CreateResult{}, nil
+}
+
+func (h *holder) Wait(context.Context, sessions.Caller, sessions.WaitArgs) (sessions.WaitResult, error) {
+	return sessions.WaitResult{Sessions: []sessions.Waited{{Session: sessions.Session{Cwd: h.cwd}}}}, nil
+}
+
+func (h *holder) Resume(context.Context, sessions.Caller, sessions.ResumeArgs) (sessions.ResumeResult, error) {
+	h.resumed++
+	return sessions.ResumeResult{}, nil
 }

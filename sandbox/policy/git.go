@@ -25,7 +25,9 @@ const (
 // nothing could be committed; but only when it says itself that this is its worktree. node_modules is left out.
 func (c *compiler) repositories(root string) {
 	looked, found := 0, 0
+	deeper := false
 	cut := func() {
+		deeper = false
 		c.hole("not all of %s was searched for repositories: those further down are not protected against planted hooks", root)
 	}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -51,11 +53,18 @@ func (c *compiler) repositories(root string) {
 			cut()
 			return fs.SkipAll
 		}
-		if d.Name() == "node_modules" || path != root && strings.Count(strings.TrimPrefix(path, root), "/") > repositoryDepth {
+		if d.Name() == "node_modules" {
+			return fs.SkipDir
+		}
+		if path != root && strings.Count(strings.TrimPrefix(path, root), "/") > repositoryDepth {
+			deeper = true
 			return fs.SkipDir
 		}
 		return nil
 	})
+	if deeper {
+		cut()
+	}
 	if err != nil {
 		c.hole("%s could not be searched for repositories: %v", root, err)
 	}
