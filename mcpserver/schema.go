@@ -90,23 +90,11 @@ func (s *schema) MarshalJSON() ([]byte, error) {
 type members []member
 
 func (ms members) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
+	o := make(ordered, len(ms))
 	for i, m := range ms {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, _ := json.Marshal(m.Name)
-		j, err := m.schema.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(j)
+		o[i] = pair{m.Name, m.schema}
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return o.MarshalJSON()
 }
 
 // inputSchema describes the arguments of a tool: no other members than the struct's, those without omitempty required.

@@ -25,19 +25,8 @@ func (r *codexReader) turn(ctx context.Context, prompt string, bytes int) (time.
 	}
 	r.pieces = 0
 	began := time.Now()
-	sent, err := r.h.Send(ctx, benchCaller, sessions.SendArgs{SessionID: r.session, Text: prompt})
-	if err != nil {
+	if err := r.h.follow(ctx, r.session, prompt, &r.cursor, &r.settled, r.read); err != nil {
 		return 0, err
-	}
-	for r.settled != sent.Command.CommandID {
-		wait := 20
-		if _, err := r.h.Wait(ctx, benchCaller, sessions.WaitArgs{SessionIDs: []string{r.session}, Until: "event", WaitSeconds: &wait,
-			After: map[string]string{r.session: r.cursor}}); err != nil {
-			return 0, err
-		}
-		if err := r.read(ctx); err != nil {
-			return 0, err
-		}
 	}
 	if r.pieces != bytes {
 		return 0, fmt.Errorf("%d bytes of %d streamed", r.pieces, bytes)

@@ -88,25 +88,34 @@ type benchReader struct {
 func (r *benchReader) turn(ctx context.Context, n int) (time.Duration, error) {
 	texts, tools := r.texts, r.tools
 	began := time.Now()
-	sent, err := r.h.Send(ctx, benchCaller, sessions.SendArgs{SessionID: r.session, Text: fmt.Sprintf("[burst %d %d]", n, benchSize)})
-	if err != nil {
+	if err := r.h.follow(ctx, r.session, fmt.Sprintf("[burst %d %d]", n, benchSize), &r.cursor, &r.settled, r.read); err != nil {
 		return 0, err
-	}
-	for r.settled != sent.Command.CommandID {
-		wait := 20
-		if _, err := r.h.Wait(ctx, benchCaller, sessions.WaitArgs{SessionIDs: []string{r.session}, Until: "event", WaitSeconds: &wait,
-			After: map[string]string{r.session: r.cursor}}); err != nil {
-			return 0, err
-		}
-		if err := r.read(ctx); err != nil {
-			return 0, err
-		}
 	}
 	took := time.Since(began)
 	if texts, tools = r.texts-texts, r.tools-tools; texts != n-n/5 || tools != n/5 || r.rest != "" {
 		return 0, fmt.Errorf("%d texts and %d tool calls of %d updates arrived", texts, tools, n)
 	}
 	return took, nil
+}
+
+// follow sends a prompt, and reads whenever there is something to read until its command has ended; cursor and settled are
+// what read has come to.
+func (h *benchHome) follow(ctx context.Context, session, text string, cursor, settled *string, read func(context.Context) error) error {
+	sent, err := h.Send(ctx, benchCaller, sessions.SendArgs{SessionID: session, Text: text})
+	if err != nil {
+		return err
+	}
+	for *settled != sent.Command.CommandID {
+		wait := 20
+		if _, err := h.Wait(ctx, benchCaller, sessions.WaitArgs{SessionIDs: []string{session}, Until: "event", WaitSeconds: &wait,
+			After: map[string]string{session: *cursor}}); err != nil {
+			return err
+		}
+		if err := read(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // read reads on to the end of what is there now.

@@ -38,6 +38,12 @@ func (w *world) openWith(u user) *front {
 			return cmd, nil
 		}))
 	c := mcpclient.NewClient(stdio, mcpclient.WithElicitationHandler(u))
+	return w.initialized(c)
+}
+
+// initialized starts a client and greets its server.
+func (w *world) initialized(c *mcpclient.Client) *front {
+	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := c.Start(context.Background()); err != nil {

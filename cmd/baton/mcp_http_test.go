@@ -2,18 +2,15 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	mcpclient "github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
-	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/batonmcp/baton/fixtures/directive"
 	"github.com/batonmcp/baton/sessions"
@@ -66,15 +63,7 @@ func (w *world) openHTTP(url, secret string) *front {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if err := c.Start(context.Background()); err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := c.Initialize(ctx, mcp.InitializeRequest{Params: mcp.InitializeParams{ProtocolVersion: "2025-11-25", ClientInfo: mcp.Implementation{Name: "test", Version: "1"}}}); err != nil {
-		w.t.Fatal(err)
-	}
-	return &front{w.t, c}
+	return w.initialized(c)
 }
 
 // TestHTTP: a client over HTTP works in the folder of its token, and nobody else sees its sessions, nor it theirs.
