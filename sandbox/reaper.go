@@ -36,7 +36,8 @@ type Reaper struct {
 // Spawn says what to start. Argv[0] is an absolute path, /proc/self/exe included. A nil stream is /dev/null.
 type Spawn struct {
 	Argv                  []string
-	Dir                   string // "": the bridge's
+	Dir                   string   // "": the bridge's
+	In                    *os.File // a directory that was opened, in place of Dir
 	Env                   []string
 	Stdin, Stdout, Stderr *os.File
 }
@@ -155,7 +156,13 @@ func (r *Reaper) Spawn(s Spawn) (*Child, error) {
 	if r.place.marker != "" {
 		env = append(env, MarkerEnv+"="+r.place.marker)
 	}
-	attr := &syscall.ProcAttr{Dir: s.Dir, Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true}}
+	dir := s.Dir
+	if s.In != nil {
+		if dir, err = wayInto(s.In); err != nil {
+			return nil, fmt.Errorf("sandbox: spawn %s: %w", s.Argv[0], err)
+		}
+	}
+	attr := &syscall.ProcAttr{Dir: dir, Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setsid: true}}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,6 +170,7 @@ func (r *Reaper) Spawn(s Spawn) (*Child, error) {
 	pid, err := syscall.ForkExec(s.Argv[0], s.Argv, attr)
 	restore()
 	runtime.KeepAlive(streams)
+	runtime.KeepAlive(s.In)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: spawn %s: %w", s.Argv[0], err)
 	}

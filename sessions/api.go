@@ -26,6 +26,9 @@ type Caller struct {
 	Principal string   `json:"principal"`
 	Env       []string `json:"env,omitempty"` // the allow-listed part of the front end's environment, for create and resume
 	Client    string   `json:"client,omitempty"`
+	// Folders are those that the caller is bound to: real paths, in which its sessions work and in no other. None: it is not
+	// bound.
+	Folders []string `json:"folders,omitempty"`
 }
 
 // API is everything a front end can ask of Baton. The host implements it; a client of the host's socket implements it

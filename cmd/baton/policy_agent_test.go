@@ -173,3 +173,23 @@ func TestPolicyNeedsAMountNamespace(t *testing.T) {
 		}
 	}
 }
+
+// A workspace below /tmp may be named by a link there, which is not there in the session's own /tmp.
+func TestPolicyOfAWorkspaceBehindALink(t *testing.T) {
+	w := newWorld(t, "BATON_RUNNER_CURSOR=baton:agent")
+	way := filepath.Join(t.TempDir(), "way")
+	if err := os.Symlink(w.work, way); err != nil {
+		t.Fatal(err)
+	}
+	f := w.open()
+	defer f.close()
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": way, "wait_seconds": 30}).Session
+	needPolicy(t, s)
+	if s.Cwd != w.work || s.State != sessions.SessionIdle {
+		t.Errorf("%s in %s, want %s", s.State, s.Cwd, w.work)
+	}
+	f.outcomes(s.SessionID, []attempt{{"echo x > here", true}, {"test $PWD = " + w.work, true}})
+	if !exists(w.work + "/here") {
+		t.Error("it did not write to its workspace")
+	}
+}

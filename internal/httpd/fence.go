@@ -23,7 +23,7 @@ func (f fence) Create(ctx context.Context, who sessions.Caller, a sessions.Creat
 	if err != nil {
 		return sessions.CreateResult{}, err
 	}
-	a.Cwd = real // no link that could lead elsewhere later
+	a.Cwd, who.Folders = real, f.token.Folders // the host looks again, whatever was changed meanwhile
 	if err := f.settings(a.Settings); err != nil {
 		return sessions.CreateResult{}, err
 	}
@@ -45,6 +45,7 @@ func (f fence) Resume(ctx context.Context, who sessions.Caller, a sessions.Resum
 			return sessions.ResumeResult{}, err
 		}
 	}
+	who.Folders = f.token.Folders
 	return f.API.Resume(ctx, who, a)
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -261,10 +262,11 @@ func TestFence(t *testing.T) {
 	// What a session is resumed in is looked at again: a folder may have become a link.
 	held := &holder{cwd: filepath.Join(real, "in", "deep")}
 	f.API = held
-	if _, err := f.Create(t.Context(), sessions.Caller{}, sessions.CreateArgs{Cwd: real + "/in/../in/deep"}); err != nil || held.created != held.cwd {
+	if _, err := f.Create(t.Context(), sessions.Caller{}, sessions.CreateArgs{Cwd: real + "/in/../in/deep"}); err != nil || held.created != held.cwd || !slices.Equal(held.folders, f.token.Folders) {
 		t.Errorf("created in %q, %v", held.created, err)
 	}
-	if _, err := f.Resume(t.Context(), sessions.Caller{}, sessions.ResumeArgs{SessionID: "s"}); err != nil || held.resumed != 1 {
+	held.folders = nil
+	if _, err := f.Resume(t.Context(), sessions.Caller{}, sessions.ResumeArgs{SessionID: "s"}); err != nil || held.resumed != 1 || !slices.Equal(held.folders, f.token.Folders) {
 		t.Errorf("resumed %d times, %v", held.resumed, err)
 	}
 	if err := os.Remove(held.cwd); err != nil {
@@ -283,10 +285,11 @@ type holder struct {
 	sessions.API
 	cwd, created string
 	resumed      int
+	folders      []string // that the caller was bound to at last
 }
 
-func (h *holder) Create(_ context.Context, _ sessions.Caller, a sessions.CreateArgs) (sessions.CreateResult, error) {
-	h.created = a.Cwd
+func (h *holder) Create(_ context.Context, who sessions.Caller, a sessions.CreateArgs) (sessions.CreateResult, error) {
+	h.created, h.folders = a.Cwd, who.Folders
 	return sessions.CreateResult{}, nil
 }
 
@@ -294,7 +297,8 @@ func (h *holder) Wait(context.Context, sessions.Caller, sessions.WaitArgs) (sess
 	return sessions.WaitResult{Sessions: []sessions.Waited{{Session: sessions.Session{Cwd: h.cwd}}}}, nil
 }
 
-func (h *holder) Resume(context.Context, sessions.Caller, sessions.ResumeArgs) (sessions.ResumeResult, error) {
+func (h *holder) Resume(_ context.Context, who sessions.Caller, _ sessions.ResumeArgs) (sessions.ResumeResult, error) {
 	h.resumed++
+	h.folders = who.Folders
 	return sessions.ResumeResult{}, nil
 }

@@ -93,9 +93,12 @@ type Hello struct {
 
 // Spec starts the agent. It crosses the socket and nothing else: its environment is in no argv, file or log.
 type Spec struct {
-	Protocol         string              `json:"protocol"` // app-server, acp
-	Argv             []string            `json:"argv"`
-	Dir              string              `json:"dir"`
+	Protocol string   `json:"protocol"` // app-server, acp
+	Argv     []string `json:"argv"`
+	Dir      string   `json:"dir"`
+	// Pins are the directories that the session works in, as the host looked at them: the agent starts in the very one that
+	// lies at Dir, and not at all when one of them was replaced. None: Dir is entered by its path.
+	Pins             []sandbox.Pin       `json:"pins,omitempty"`
 	Env              []string            `json:"env"`
 	Secret           []string            `json:"secret,omitempty"` // names in Env that are secret whatever they are called
 	Open             sessions.OpenParams `json:"open"`

@@ -31,6 +31,13 @@ type agentProcess struct {
 // start runs the agent's program with pipes of ours.
 func (b *Bridge) start(s Spec) (*agentProcess, error) {
 	b.veil.learn(s)
+	in, err := enterable(s)
+	if err != nil {
+		return nil, err
+	}
+	if in != nil {
+		defer in.Close()
+	}
 	var files []*os.File
 	closeAll := func() {
 		for _, f := range files {
@@ -47,7 +54,7 @@ func (b *Bridge) start(s Spec) (*agentProcess, error) {
 		files = append(files, r, w)
 	}
 	inR, inW, outR, outW, errR, errW := files[0], files[1], files[2], files[3], files[4], files[5]
-	child, err := b.o.Reaper.Spawn(sandbox.Spawn{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Stdin: inR, Stdout: outW, Stderr: errW})
+	child, err := b.o.Reaper.Spawn(sandbox.Spawn{Argv: s.Argv, Dir: s.Dir, In: in, Env: s.Env, Stdin: inR, Stdout: outW, Stderr: errW})
 	if err != nil {
 		closeAll()
 		e := sessions.Errorf(sessions.CodeRunnerMissing, "%s could not be started: %w", s.Argv[0], err)

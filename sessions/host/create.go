@@ -2,13 +2,10 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/batonmcp/baton/internal/config"
@@ -62,10 +59,16 @@ func (h *Host) Create(ctx context.Context, who sessions.Caller, a sessions.Creat
 		failpoint.Hit("host.create.durable")
 		h.tend(id.session, id.generation, nil, journal.Generation{})
 	} else if err := h.relaunch(id.session, id.generation, func() (launch, error) {
-		if err := h.sameAccount(ctx, who, id.session); err != nil {
+		s, err := h.sameAccount(ctx, who, id.session)
+		if err != nil {
 			return launch{}, err
 		}
-		l, _, err := h.plan(who, id.session, id.generation, a.Runner, filepath.Clean(a.Cwd), a.Settings)
+		a.WritableRoots = s.Settings.WritableRoots
+		w, err := h.workspaceAgain(who, s.Cwd, a.WritableRoots, a.WritableRoots)
+		if err != nil {
+			return launch{}, err
+		}
+		l, _, err := h.plan(who, id.session, id.generation, a.Runner, w, a.Settings)
 		return l, err
 	}); err != nil {
 		return sessions.CreateResult{}, err
@@ -113,12 +116,13 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 	if err := checkLine("title", a.Title); err != nil {
 		return created{}, false, err
 	}
-	if err := h.checkCwd(a.Cwd); err != nil {
+	w, err := h.workspaceOf(who, a.Cwd, a.WritableRoots)
+	if err != nil {
 		return created{}, false, err
 	}
-	a.Cwd = filepath.Clean(a.Cwd)
+	a.Cwd, a.WritableRoots = w.cwd, w.roots
 	id := created{session: a.SessionID, generation: sessions.NewID(), command: a.CommandID}
-	l, runner, err := h.plan(who, id.session, id.generation, a.Runner, a.Cwd, a.Settings)
+	l, runner, err := h.plan(who, id.session, id.generation, a.Runner, w, a.Settings)
 	if err != nil {
 		return created{}, false, err
 	}
@@ -289,13 +293,13 @@ func (h *Host) created(ctx context.Context, who sessions.Caller, id created, a s
 }
 
 // plan makes everything that a launch needs, or refuses.
-func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, s sessions.Settings) (launch, config.Runner, error) {
+func (h *Host) plan(who sessions.Caller, session, generation, name string, w workspace, s sessions.Settings) (launch, config.Runner, error) {
 	getenv := lookup(who.Env)
 	cfg, err := h.config()
 	if err != nil {
 		return launch{}, config.Runner{}, err
 	}
-	runner, err := cfg.Resolve(name, cwd, getenv)
+	runner, err := cfg.Resolve(name, w.cwd, getenv)
 	if err != nil {
 		return launch{}, runner, err
 	}
@@ -306,7 +310,7 @@ func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, 
 		return launch{}, runner, sessions.Errorf(sessions.CodeUnsupported, "mcp_servers were given, and runner %s takes none per session", name).
 			Do("configure them in the agent itself")
 	}
-	runner, options, err := runner.Start(config.Wish{Selection: s.Selection(), Roots: s.WritableRoots, Options: s.RunnerOptions})
+	runner, options, err := runner.Start(config.Wish{Selection: s.Selection(), Roots: w.roots, Options: s.RunnerOptions})
 	if err != nil {
 		return launch{}, runner, err
 	}
@@ -318,11 +322,11 @@ func (h *Host) plan(who sessions.Caller, session, generation, name, cwd string, 
 	if !runner.Embedded {
 		lead = filepath.Dir(runner.Executable)
 	}
-	spec := bridge.Spec{Protocol: runner.Protocol, Argv: runner.Argv, Dir: cwd,
+	spec := bridge.Spec{Protocol: runner.Protocol, Argv: runner.Argv, Dir: w.cwd, Pins: w.pins,
 		Env:              env.Build(env.Allowed(who.Env), extra, s.EnvUnset, lead),
 		HandshakeSeconds: whole(cfg.Host.HandshakeTimeout, 60*time.Second), OrphanSeconds: whole(cfg.Host.OrphanGrace, 15*time.Minute),
-		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: cwd, Selection: s.Selection(),
-			WritableRoots: s.WritableRoots, MCPServers: s.MCPServers, Options: options},
+		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: w.cwd, Selection: s.Selection(),
+			WritableRoots: w.roots, MCPServers: s.MCPServers, Options: options},
 		Secret: slices.Sorted(maps.Keys(s.Env))}
 	files, err := h.files(runner, &spec)
 	if err != nil {
@@ -366,52 +370,4 @@ func keptSettings(s sessions.Settings) journal.Settings {
 		k.MCPServers = append(k.MCPServers, m.Name)
 	}
 	return k
-}
-
-// accountVariables decide which account and which history an agent uses.
-var accountVariables = []string{"HOME", "CODEX_HOME", "CODEX_SQLITE_HOME", "CURSOR_CONFIG_DIR", "CURSOR_DATA_DIR"}
-
-// furtherAccountVariables do so for single agents.
-var furtherAccountVariables = []string{"CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "OPENCODE_CONFIG_DIR"}
-
-// account is the digest of the account context of an environment. It holds paths, no secrets.
-func account(environ []string) string {
-	getenv := lookup(environ)
-	sum := sha256.New()
-	for _, name := range accountVariables {
-		sum.Write([]byte(name + "=" + getenv(name) + "\x00"))
-	}
-	for _, name := range furtherAccountVariables { // a variable that is not set leaves digests as they were without it
-		if v := getenv(name); v != "" {
-			sum.Write([]byte(name + "=" + v + "\x00"))
-		}
-	}
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
-// sameAccount refuses a caller that would take a session up in another account context than it was begun in.
-func (h *Host) sameAccount(ctx context.Context, who sessions.Caller, session string) error {
-	return h.look(ctx, func(tx *journal.Tx) error {
-		g, _, err := tx.LastGeneration(session)
-		if err == nil && g.AccountDigest != "" && g.AccountDigest != account(who.Env) {
-			return otherAccount(session)
-		}
-		return err
-	})
-}
-
-func otherAccount(session string) error {
-	return sessions.Errorf(sessions.CodeInvalidParams, "session %s was made with another HOME, CODEX_HOME or account context than this caller has", session).
-		Do("use an environment with the same %s", strings.Join(slices.Concat(accountVariables, furtherAccountVariables), ", "))
-}
-
-func lookup(environ []string) func(string) string {
-	return func(name string) string {
-		for _, e := range environ {
-			if v, ok := strings.CutPrefix(e, name+"="); ok {
-				return v
-			}
-		}
-		return ""
-	}
 }

@@ -145,6 +145,11 @@ func (t *tender) start() error {
 	}
 	defer log.Close()
 	failpoint.Hit("host.launch.before")
+	if l := t.launch(); l != nil {
+		if err := l.unmoved(); err != nil {
+			return err
+		}
+	}
 	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(),
 		Filesystem: t.files(), MaxProcesses: maxProcesses, Dir: "/"})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -193,6 +194,9 @@ func (h *Host) List(ctx context.Context, who sessions.Caller, a sessions.ListArg
 		if err != nil || after <= 0 {
 			return sessions.ListResult{}, sessions.Errorf(sessions.CodeCursorInvalid, "after %.80q is no cursor of session_list", a.After).Do("use the cursor of an earlier page, or leave it out")
 		}
+	}
+	if real, err := filepath.EvalSymlinks(a.Cwd); err == nil && filepath.IsAbs(a.Cwd) {
+		a.Cwd = real // sessions have theirs so
 	}
 	res := sessions.ListResult{Sessions: []sessions.Session{}}
 	err := h.look(ctx, func(tx *journal.Tx) error {

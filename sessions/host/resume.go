@@ -153,10 +153,12 @@ func (r *resumption) plan(s journal.Session, g journal.Generation) error {
 	if err != nil {
 		return err
 	}
-	if err := r.h.checkCwd(s.Cwd); err != nil {
+	w, err := r.h.workspaceAgain(r.who, s.Cwd, settings.WritableRoots, s.Settings.WritableRoots)
+	if err != nil {
 		return err
 	}
-	l, runner, err := r.h.plan(r.who, s.ID, r.generation, s.Runner, s.Cwd, settings)
+	settings.WritableRoots = w.roots
+	l, runner, err := r.h.plan(r.who, s.ID, r.generation, s.Runner, w, settings)
 	if err != nil {
 		return err
 	}

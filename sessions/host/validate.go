@@ -80,11 +80,6 @@ func checkSettings(s *sessions.Settings) error {
 			return sessions.Errorf(sessions.CodeInvalidParams, "the value of env %s holds a NUL byte", name).Do("use values without NUL")
 		}
 	}
-	for _, root := range s.WritableRoots {
-		if err := checkDir("writable_roots", root); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -107,25 +102,6 @@ func checkDir(name, path string) error {
 			Do("see that you may look into it, or name another directory")
 	case !fi.IsDir():
 		return sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q is no directory", name, path).Do("name a directory")
-	}
-	return nil
-}
-
-// checkCwd also keeps sessions out of Baton's own directories, which are masked for agents.
-func (h *Host) checkCwd(path string) error {
-	if err := checkDir("cwd", path); err != nil {
-		return err
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return sessions.Errorf(sessions.CodeInvalidParams, "cwd %.200q cannot be resolved: %w", path, err).
-			Do("see that you may look into it, or name another directory")
-	}
-	for _, own := range h.masks() {
-		if o, err := filepath.EvalSymlinks(own); err == nil && (real == o || strings.HasPrefix(real, o+string(filepath.Separator))) {
-			return sessions.Errorf(sessions.CodeInvalidParams, "cwd %.200q lies in Baton's own directory %s", path, own).
-				Do("work in another directory")
-		}
 	}
 	return nil
 }
