@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +34,8 @@ type installed struct {
 	Host    string           `json:"host"`
 	File    string           `json:"file"`
 	Name    string           `json:"name"`
-	Action  string           `json:"action"` // installed, uninstalled, unchanged
+	Action  string           `json:"action"` // installed, uninstalled, unchanged, foreign: an entry that is not Baton's was left
+	Foreign string           `json:"foreign,omitempty"`
 	Command *install.Command `json:"command,omitempty"`
 	Backup  string           `json:"backup,omitempty"`
 	Proof   *proof           `json:"proof,omitempty"`
@@ -78,8 +78,8 @@ func newInstall() *cobra.Command {
 	f.StringVar(&i.name, "name", "baton", "the name of the server in the configuration")
 	f.StringVar(&i.program, "command", "", "the program to register; by default this one")
 	f.BoolVar(&i.print, "print", false, "print the entry alone, as a configuration; nothing is read or written")
-	f.BoolVar(&i.dry, "dry-run", false, "print what would change; nothing is written")
-	f.BoolVar(&i.uninstall, "uninstall", false, "take the entry out again")
+	f.BoolVar(&i.dry, "dry-run", false, "print what would change, as a diff that git apply and patch -p1 take in /; nothing is written")
+	f.BoolVar(&i.uninstall, "uninstall", false, "take the entry out again, where it starts Baton or --command")
 	f.BoolVar(&i.prove, "prove", true, "start what is registered, and take the change back where it does not work")
 	f.BoolVar(&i.asJSON, "json", false, "print JSON")
 	return c
@@ -111,7 +111,7 @@ func (i *installation) run(ctx context.Context, args []string) error {
 	}
 	var change *install.Change
 	if i.uninstall {
-		change, err = i.host.Uninstall(i.file, i.name)
+		change, err = i.host.Uninstall(i.file, i.name, cmd.Program)
 	} else {
 		change, err = i.host.Install(i.file, i.name, cmd)
 	}
@@ -134,10 +134,16 @@ func (i *installation) apply(ctx context.Context, change *install.Change) error 
 		done.Action = "installed"
 	}
 	if i.uninstall {
-		if change.Changed() {
+		switch {
+		case change.Changed():
 			done.Action = "uninstalled"
+		case change.Foreign != "":
+			done.Action, done.Foreign = "foreign", change.Foreign
 		}
-		return i.report(done)
+		if err := i.report(done); err != nil || i.asJSON {
+			return err
+		}
+		return i.reportForeign(change)
 	}
 	back := func(err error) error {
 		if rerr := change.Revert(); rerr != nil {
@@ -240,34 +246,24 @@ func (i *installation) difference(c *install.Change) error {
 			File   string  `json:"file"`
 			Before *string `json:"before"`
 			After  *string `json:"after"`
-		}{i.host.Name, c.File, textOf(c.Before), textOf(c.After)})
+			Note   string  `json:"foreign,omitempty"`
+		}{i.host.Name, c.File, textOf(c.Before), textOf(c.After), c.Foreign})
 	}
-	if !c.Changed() {
-		_, err := fmt.Fprintf(i.out, "%s: nothing would change\n", c.File)
+	if c.Changed() {
+		_, err := io.WriteString(i.out, c.Diff())
 		return err
 	}
-	old, now := bytes.SplitAfter(c.Before, []byte("\n")), bytes.SplitAfter(c.After, []byte("\n"))
-	head := 0
-	for head < len(old) && head < len(now) && bytes.Equal(old[head], now[head]) {
-		head++
+	fmt.Fprintf(i.out, "%s: nothing would change\n", c.File)
+	return i.reportForeign(c)
+}
+
+// reportForeign says which entry is not Baton's to take out.
+func (i *installation) reportForeign(c *install.Change) error {
+	if c.Foreign == "" {
+		return nil
 	}
-	tail := 0
-	for tail < len(old)-head && tail < len(now)-head && bytes.Equal(old[len(old)-1-tail], now[len(now)-1-tail]) {
-		tail++
-	}
-	fmt.Fprintf(i.out, "--- %s\n+++ %s\n@@ -%d +%d @@\n", c.File, c.File, head+1, head+1)
-	print := func(mark string, lines [][]byte) {
-		for _, l := range lines {
-			if len(l) > 0 {
-				fmt.Fprintf(i.out, "%s%s\n", mark, bytes.TrimRight(l, "\r\n"))
-			}
-		}
-	}
-	print(" ", old[max(0, head-3):head])
-	print("-", old[head:len(old)-tail])
-	print("+", now[head:len(now)-tail])
-	print(" ", old[len(old)-tail:min(len(old), len(old)-tail+3)])
-	return nil
+	_, err := fmt.Fprintf(i.out, "  %s there %s: that is not Baton, and stays; take it out by hand, or see --name and --command\n", i.name, c.Foreign)
+	return err
 }
 
 func textOf(b []byte) *string {

@@ -173,6 +173,18 @@ func TestInstallWithoutChanges(t *testing.T) {
 	if out, err := run("cursor", installation{file: file, dry: true}); err != nil || !strings.Contains(out, "+{\"mcpServers\": {") || !strings.Contains(out, "/opt/baton") {
 		t.Errorf("%s %v", out, err)
 	}
+	foreign := "{\"mcpServers\": {\"baton\": {\"command\": \"conductor\"}}}"
+	w.write("home/foreign.json", foreign)
+	for _, i := range []installation{{uninstall: true}, {uninstall: true, dry: true}} {
+		i.file = w.path("home/foreign.json")
+		if out, err := run("cursor", i); err != nil || !strings.Contains(out, "starts conductor: that is not Baton, and stays") || string(w.read(i.file)) != foreign {
+			t.Errorf("%s %v", out, err)
+		}
+		i.asJSON = true
+		if out, err := run("cursor", i); err != nil || !strings.Contains(out, `"foreign":"starts conductor"`) {
+			t.Errorf("%s %v", out, err)
+		}
+	}
 	if out, err := run("codex", installation{print: true}, "--principal", "codex"); err != nil || !strings.Contains(out, "[mcp_servers.baton]\ncommand = \"/opt/baton\"\nargs = [\"mcp\", \"--principal\", \"codex\"]\n") {
 		t.Errorf("%s %v", out, err)
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -18,6 +20,8 @@ type Change struct {
 	Before, After []byte
 	// Backup is the file that keeps Before once Apply has returned, "" when none is needed.
 	Backup string
+	// Foreign says what an entry does that Uninstall leaves because it is not Baton's.
+	Foreign string
 
 	stale []string // backups that nobody needs after the change
 	ours  bool     // Before holds nothing but the entry
@@ -162,8 +166,9 @@ func without(all map[string]any, path []string) map[string]any {
 }
 
 // Uninstall takes the entry out. Where nothing else was changed since Install, the old bytes come back, from the backup
-// that Install made.
-func (h Host) Uninstall(file, name string) (*Change, error) {
+// that Install made. An entry that starts something else than `baton mcp` is left, unless Install can be seen to have made
+// it or its program is one of those that are given.
+func (h Host) Uninstall(file, name string, programs ...string) (*Change, error) {
 	before, state, err := readFile(file)
 	if err != nil {
 		return nil, err
@@ -178,10 +183,15 @@ func (h Host) Uninstall(file, name string) (*Change, error) {
 	if before == nil || lookup(d.values(), path) == nil {
 		return c, nil
 	}
-	if entry, ok := lookup(d.values(), path).(map[string]any); ok {
-		if cmd, ok := h.command(entry); ok && h.restore(c, name, cmd) {
-			return c, nil
-		}
+	entry, _ := lookup(d.values(), path).(map[string]any)
+	cmd, ok := h.command(entry)
+	foreign := h.foreignEntry(entry, cmd, ok, programs)
+	if ok && h.restore(c, name, cmd, foreign == "") {
+		return c, nil
+	}
+	if foreign != "" {
+		c.Foreign = foreign
+		return c, nil
 	}
 	edits, err := d.remove(path)
 	if err != nil {
@@ -198,8 +208,35 @@ func (h Host) Uninstall(file, name string) (*Change, error) {
 	return c, nil
 }
 
-// restore finds the text from which Install made the present one.
-func (h Host) restore(c *Change, name string, cmd Command) bool {
+// foreignEntry says what an entry does that is not Baton's; "" of one that is.
+func (h Host) foreignEntry(entry map[string]any, cmd Command, ok bool, programs []string) string {
+	for _, name := range h.foreign {
+		if _, there := entry[name]; there {
+			return "is a server elsewhere (" + name + ")"
+		}
+	}
+	switch {
+	case !ok:
+		return "names no command"
+	case filepath.Base(cmd.Program) == "baton" && len(cmd.Args) > 0 && cmd.Args[0] == "mcp",
+		slices.ContainsFunc(programs, func(p string) bool { return sameProgram(p, cmd.Program) }):
+		return ""
+	}
+	return "starts " + strings.Join(append([]string{cmd.Program}, cmd.Args...), " ")
+}
+
+// sameProgram tells whether two paths lead to one file.
+func sameProgram(a, b string) bool {
+	if a == "" || filepath.Clean(a) == filepath.Clean(b) {
+		return a != ""
+	}
+	x, err := os.Stat(a)
+	y, berr := os.Stat(b)
+	return err == nil && berr == nil && os.SameFile(x, y)
+}
+
+// restore finds the text from which Install made the present one. That there was none is believed of an entry of ours.
+func (h Host) restore(c *Change, name string, cmd Command, ours bool) bool {
 	path := append(slices.Clone(h.servers), name)
 	backups := backupsOf(c.File)
 	for _, b := range slices.Backward(backups) {
@@ -216,7 +253,7 @@ func (h Host) restore(c *Change, name string, cmd Command) bool {
 			return true
 		}
 	}
-	if fresh, err := h.with(c.File, nil, name, cmd); err == nil && bytes.Equal(fresh, c.Before) && len(backups) == 0 {
+	if fresh, err := h.with(c.File, nil, name, cmd); ours && err == nil && bytes.Equal(fresh, c.Before) && len(backups) == 0 {
 		c.After, c.ours = nil, true
 		return true
 	}

@@ -238,7 +238,7 @@ func TestEnvironmentOfTheEntry(t *testing.T) {
 				}
 				cmd.Env["FURTHER"] = "1" // the second time it is added to what is there
 			}
-			c, err := h.Uninstall(file, "my baton")
+			c, err := h.Uninstall(file, "my baton", cmd.Program)
 			if err != nil {
 				t.Fatal(err)
 			}
