@@ -213,6 +213,7 @@ func TestInstallIsReadByTheHost(t *testing.T) {
 		says           []string
 	}{
 		{"codex", "BATON_TEST_CODEX", []string{"mcp", "get", "baton", "--json"}, []string{`"name": "baton"`, `"enabled": true`, `"BATON_HOME"`}},
+		{"claude-code", "BATON_TEST_CLAUDE_CODE", []string{"mcp", "get", "baton"}, []string{"Connected", "User config", "BATON_HOME"}},
 		{"opencode", "BATON_TEST_OPENCODE", []string{"mcp", "list"}, []string{"baton", "connected"}},
 	} {
 		t.Run(tt.host, func(t *testing.T) {
