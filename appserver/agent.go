@@ -107,7 +107,7 @@ func New(conn *wire.Conn, sink sessions.Sink, o Options) *Agent {
 		conn: conn, sink: sink, o: o.withDefaults(), notes: notes(),
 		ops: make(chan func()), done: make(chan struct{}),
 		calls: map[*wire.Call]*call{}, subs: map[string]*subAgent{}, items: map[itemKey]*item{}, told: map[itemKey]string{},
-		budget:   budget{subs: map[string]int64{}},
+		budget:   budget{threads: map[string]int64{}},
 		requests: map[string]*request{}, warned: map[string]bool{},
 	}
 	a.life, a.end = context.WithCancelCause(context.Background()) // outlives every caller's context

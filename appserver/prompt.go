@@ -155,6 +155,7 @@ func (a *Agent) start(ctx context.Context, t *turn, p sessions.Prompt) {
 	a.turnBegins()
 	err := a.call(ctx, "turn/start", a.turnStart(p), func(raw json.RawMessage, err error) { a.startAnswered(t, raw, err) })
 	if err != nil {
+		a.turnOver()
 		a.drop(t, err)
 		return
 	}

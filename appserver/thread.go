@@ -105,6 +105,7 @@ func (a *Agent) openThread(ctx context.Context, p sessions.OpenParams, params th
 	took := func(r *threadResult) func() {
 		return func() {
 			a.root = r.Thread.ID
+			a.budget.inherit(p.Spent)
 			a.sel.cwd, a.sel.roots, a.sel.network = p.Cwd, p.WritableRoots, network
 			a.sel.asked = p.Selection
 			a.sel.evidence.Raw = rawEvidence(r)

@@ -202,12 +202,15 @@ func (a *Agent) over(t *turn, s sessions.Settlement) {
 	a.closeItems(a.root, t.id, s.State == sessions.CommandInterrupted)
 	a.withdrawTurn(a.root, t.id, "the turn ended")
 	s.Command = t.command
-	a.emit(sessions.Event{Kind: sessions.EventTurnCompleted, Command: t.command, Turn: t.id, Settled: &s})
+	a.emit(sessions.Event{Kind: sessions.EventTurnCompleted, Command: t.command, Turn: t.id, Settled: &s, Spent: a.budget.tell()})
 	a.wake(t)
 }
 
 // settle says how a turn's commands ended, once.
 func (a *Agent) settle(t *turn, s sessions.Settlement) {
+	if t.phase != ended { // refused: it never ran
+		a.turnOver()
+	}
 	t.phase = ended
 	switch t {
 	case a.turn:

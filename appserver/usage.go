@@ -50,11 +50,13 @@ func (a *Agent) tokenUsage(raw json.RawMessage) error {
 	}
 	p := a.place(n.ThreadID, n.TurnID)
 	total := n.Usage.Total.usage()
+	past := a.turn == nil && a.foreign == nil && !p.late
+	a.budget.count(p.thread, p.agent == "", past, total.Total, n.Usage.Last.Total)
+	defer a.checkBudget() // after the event that shows it
 	e := p.event(sessions.EventUsage, "")
+	e.Spent = a.budget.tell()
 	addData(&e, "thread", total)
 	if p.agent != "" {
-		a.budget.subs[p.thread] = total.Total
-		defer a.checkBudget() // after the event that shows it
 		total.Window = n.Usage.ContextMax
 		e.Usage = &total
 		a.emit(e)
@@ -62,11 +64,13 @@ func (a *Agent) tokenUsage(raw json.RawMessage) error {
 	}
 	fresh := a.usage.total == (sessions.Usage{})
 	a.usage.total = total
-	defer a.checkBudget()
 	if fresh { // the first report of this process: what came before it is not this turn's
 		a.usage.base = minus(total, n.Usage.Last.usage())
 	}
 	if p.command == "" && a.foreign == nil && !p.late {
+		if e.Spent != nil { // a crash has kept it from being told
+			a.emit(e)
+		}
 		return nil
 	}
 	used := minus(total, a.usage.base)

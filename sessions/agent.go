@@ -66,6 +66,7 @@ type OpenParams struct {
 	NativeID      string   // resume this conversation; "" starts a new one
 	HadTurn       bool     // whether NativeID ever ran a turn
 	Unknown       []string // command ids to settle by the agent's own record, at resume
+	Spent         Spent    // by earlier generations
 }
 
 // Opened is what the agent confirmed.

@@ -67,6 +67,7 @@ type Event struct {
 	Settled   *Settlement     `json:"settled,omitempty"`   // command.settled, turn.completed
 	Selection *Selections     `json:"selection,omitempty"` // selection.*
 	Usage     *Usage          `json:"usage,omitempty"`     // usage
+	Spent     *Spent          `json:"spent,omitempty"`     // usage, turn.completed: what the session has used, where that is counted and has changed
 	Code      Code            `json:"code,omitempty"`      // error, session.failed, warning
 	Gap       *Gap            `json:"gap,omitempty"`       // gap
 	Data      map[string]any  `json:"data,omitempty"`      // what a kind carries beyond the above
@@ -102,6 +103,13 @@ type Usage struct {
 	Total     int64   `json:"total_tokens,omitempty"`
 	Window    int64   `json:"context_window,omitempty"`
 	Cost      float64 `json:"cost_usd,omitempty"`
+}
+
+// Spent is what a session has used in all its generations, as its adapter counts it. Budgets go by it.
+type Spent struct {
+	Tokens      int64 `json:"tokens,omitempty"`       // of the conversation, as the agent counts
+	AgentTokens int64 `json:"agent_tokens,omitempty"` // of its sub-agents
+	TurnMillis  int64 `json:"turn_ms,omitempty"`      // that turns ran
 }
 
 // Gap is a range of events that can no longer be read.

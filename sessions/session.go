@@ -31,6 +31,7 @@ type Session struct {
 	Recovery    string         `json:"recovery,omitempty"` // one sentence: what the user can do next
 	Error       *Error         `json:"error,omitempty"`    // why it failed
 	Usage       *Usage         `json:"usage,omitempty"`
+	Spent       *Spent         `json:"spent,omitempty"` // in all generations, where it is counted
 	Options     map[string]any `json:"runner_options,omitempty"`
 	CreatedAt   time.Time      `json:"created_at"`
 	UpdatedAt   time.Time      `json:"updated_at"`

@@ -40,6 +40,45 @@ var codexBudgets = []codexScenario{
 		x.unsent(s.SessionID, "d", sessions.CodeLimitExceeded, nil)
 		x.want(len(x.mock.Requests()) == 1, "the provider was sent %d requests", len(x.mock.Requests()))
 	}},
+	{"a budget of tokens counts what sub-agents used before Codex was killed", func(x *codexRun) {
+		s := x.create(args{"approval_policy": "never", "runner_options": x.options(args{"token_budget": 6000})})
+		x.begin(s.SessionID, "c", "[spawn [usage 3000 10] [text sub done]] [slow]")
+		x.until(s.SessionID, "the sub-agent's tokens", func(e sessions.Event) bool { return e.Spent != nil && e.Spent.AgentTokens >= 3010 })
+		x.killAgent()
+		x.failed(s.SessionID)
+		used := *x.one(s.SessionID).Spent
+		x.resume(s.SessionID, nil)
+		x.begin(s.SessionID, "d", "[usage 3000 10] [shell touch one] [sleep 30000] [shell touch two]")
+		end := x.settled(s.SessionID, "d", sessions.CommandInterrupted)
+		x.want(end.Outcome == "token_budget", "%+v", end)
+		x.there("one")
+		x.missing("two")
+		now := *x.one(s.SessionID).Spent
+		x.want(now.AgentTokens == used.AgentTokens && now.Tokens+now.AgentTokens >= 6000, "used %+v, then %+v", used, now)
+		x.unsent(s.SessionID, "e", sessions.CodeLimitExceeded, nil)
+		x.told = nil // an unknown outcome and what settled it are two ends
+	}},
+	{"a budget of time counts the turns of a bridge that was killed", func(x *codexRun) {
+		s := x.create(args{"runner_options": x.options(args{"time_budget_seconds": 5})})
+		x.begin(s.SessionID, "c", "[slow]")
+		x.until(s.SessionID, "two seconds of the turn", func(e sessions.Event) bool { return e.Spent != nil && e.Spent.TurnMillis >= 2000 })
+		x.killBridge()
+		x.failed(s.SessionID)
+		used := x.one(s.SessionID).Spent.TurnMillis
+		back := x.resume(s.SessionID, nil).Session
+		x.begin(s.SessionID, "d", "[slow]")
+		end := x.settled(s.SessionID, "d", sessions.CommandInterrupted)
+		x.want(end.Outcome == "time_budget", "%+v", end)
+		first := int64(0)
+		for _, e := range x.f.events(s.SessionID) {
+			if e.Generation == back.Generation && e.Spent != nil && first == 0 {
+				first = e.Spent.TurnMillis
+			}
+		}
+		x.want(first >= used, "%d ms were used, and the next generation begins with %d", used, first)
+		x.unsent(s.SessionID, "e", sessions.CodeLimitExceeded, nil)
+		x.told = nil
+	}},
 	{"a budget that is none is refused", func(x *codexRun) {
 		for _, wrong := range []args{{"token_budget": 0}, {"token_budget": 1.5}, {"token_budget": "many"}, {"time_budget_seconds": -1}} {
 			refused(x.f, sessions.CodeInvalidParams, "session_create", args{"runner": "codex", "cwd": x.work, "runner_options": wrong, "wait_seconds": 45})

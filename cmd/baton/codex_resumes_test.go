@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -195,6 +196,20 @@ func (x *codexRun) killAgent() {
 	}
 	if err := syscall.Kill(agents[0].PID, syscall.SIGKILL); err != nil {
 		x.t.Fatal(err)
+	}
+}
+
+// killBridge ends the only bridge of the world as a crash does.
+func (x *codexRun) killBridge() {
+	x.t.Helper()
+	bridges := x.find(" bridge")
+	if len(bridges) == 0 {
+		x.t.Fatal("there is no bridge")
+	}
+	for _, p := range bridges {
+		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			x.t.Fatal(err)
+		}
 	}
 }
 

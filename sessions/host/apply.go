@@ -98,6 +98,11 @@ func (a *applier) apply(tx *journal.Tx, c *changes, f bridge.Frame) error {
 
 // event acts on what an event means, and keeps it.
 func (a *applier) event(tx *journal.Tx, c *changes, e sessions.Event) error {
+	if e.Spent != nil { // the next generation goes on from it
+		if _, err := tx.UpdateSession(a.session, func(s *journal.Session) { s.Spent = e.Spent }); err != nil {
+			return err
+		}
+	}
 	switch e.Kind {
 	case sessions.EventTurnStarted:
 		if e.Command == "" && e.Agent == "" {

@@ -195,6 +195,9 @@ func (r *resumption) again(s journal.Session, g journal.Generation, op journal.O
 func (r *resumption) open(s journal.Session) {
 	open := &r.planned.launch.spec.Open
 	open.NativeID, open.HadTurn, open.Unknown = s.NativeID, s.HadTurn, r.unknown
+	if s.Spent != nil {
+		open.Spent = *s.Spent
+	}
 }
 
 // merged is what a resumed session is asked for: what was asked last, but for what is asked now. Secrets must be given

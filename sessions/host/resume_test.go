@@ -68,6 +68,32 @@ func TestResumeSelectsWhatWasAskedLast(t *testing.T) {
 	})
 }
 
+// What a session has used goes with it from one generation to the next, whatever ended them.
+func TestResumeKnowsWhatWasSpent(t *testing.T) {
+	r := newRig(t)
+	s := r.idle()
+	var told sessions.Spent
+	for range 3 {
+		told.Tokens, told.AgentTokens, told.TurnMillis = told.Tokens+100, told.AgentTokens+10, told.TurnMillis+1000
+		spent := told
+		s.says(sessions.Event{Kind: sessions.EventUsage, Spent: &spent})
+		s.says(sessions.Event{Kind: sessions.EventUsage, Usage: &sessions.Usage{Total: 1}}) // says nothing of it
+		if v := s.view(); v.Spent == nil || *v.Spent != told {
+			t.Fatalf("the session shows %+v, want %+v", v.Spent, told)
+		}
+		s.ends(sandbox.Confirmed)
+		res, err := s.resume()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.launched(res.Session.Generation).Open.Spent; got != told {
+			t.Errorf("the next generation is given %+v, want %+v", got, told)
+		}
+		s = r.bridgeOf(res.Session)
+		s.opens()
+	}
+}
+
 func TestResumeIsRefused(t *testing.T) {
 	resumable := func(r *rig) *session { return failedSession(r) }
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ func (tx *Tx) DeleteSession(id string) error {
 	_, err := tx.MoveSession(id, sessions.SessionDelete, func(s *Session) {
 		s.Cwd, s.Title, s.NativeID, s.Generation, s.Asked, s.Settings = "", "", "", "", sessions.Selection{}, Settings{}
 		s.Evidence, s.Capability, s.Containment = sessions.Evidence{}, sessions.Capabilities{}, sessions.Containment{}
-		s.Error, s.Usage, s.WorkspaceID = nil, nil, ""
+		s.Error, s.Usage, s.Spent, s.WorkspaceID = nil, nil, nil, ""
 	})
 	if err != nil {
 		return err

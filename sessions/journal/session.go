@@ -30,6 +30,7 @@ type Session struct {
 	Containment sessions.Containment  `json:"containment,omitzero"`
 	Error       *sessions.Error       `json:"error,omitempty"`
 	Usage       *sessions.Usage       `json:"usage,omitempty"`
+	Spent       *sessions.Spent       `json:"spent,omitempty"`
 	FirstSeq    int64                 `json:"first_seq,omitempty"` // the oldest event that is kept; given
 	LastSeq     int64                 `json:"last_seq,omitempty"`  // moved by AppendEvents alone
 	CreatedAt   time.Time             `json:"created_at,omitzero"`
@@ -58,7 +59,7 @@ type SessionFilter struct {
 }
 
 const sessionColumns = `n, id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked, settings, evidence,
-	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, first_seq, last_seq, created, updated`
+	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent, first_seq, last_seq, created, updated`
 
 func scanSession(r *row) Session {
 	s := Session{N: r.int(), ID: r.text(), Principal: r.text(), Runner: r.text(), Cwd: r.text(), Title: r.text(),
@@ -71,6 +72,7 @@ func scanSession(r *row) Session {
 	r.json(&s.Containment)
 	r.json(&s.Error)
 	r.json(&s.Usage)
+	r.json(&s.Spent)
 	s.FirstSeq, s.LastSeq, s.CreatedAt, s.UpdatedAt = r.int(), r.int(), r.time(), r.time()
 	return s
 }
@@ -96,15 +98,15 @@ func (tx *Tx) InsertSession(s *Session) error {
 	} else if taken {
 		return sessions.Errorf(sessions.CodeKeyConflict, "session id %s was used before", s.ID).Do("leave session_id out, or take a new one")
 	}
-	j, err := encodeAll(s.Asked, s.Settings, s.Evidence, s.Capability, s.Containment, s.Error, s.Usage)
+	j, err := encodeAll(s.Asked, s.Settings, s.Evidence, s.Capability, s.Containment, s.Error, s.Usage, s.Spent)
 	if err != nil {
 		return err
 	}
 	_, err = tx.exec(`INSERT INTO sessions (id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked,
-		settings, evidence, capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, first_seq,
-		last_seq, created, updated) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		settings, evidence, capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent,
+		first_seq, last_seq, created, updated) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		s.ID, s.Principal, s.Runner, s.Cwd, s.Title, s.State, s.Generation, s.NativeID, s.HadTurn, j[0], j[1], j[2], j[3],
-		s.Lease, s.LeaseTerm, s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], s.FirstSeq, s.LastSeq, s.CreatedAt, s.UpdatedAt)
+		s.Lease, s.LeaseTerm, s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], j[7], s.FirstSeq, s.LastSeq, s.CreatedAt, s.UpdatedAt)
 	if err != nil {
 		return err
 	}
@@ -168,16 +170,16 @@ func (tx *Tx) putSession(s *Session, state sessions.SessionState, changes ...fun
 	}
 	s.N, s.ID, s.Principal, s.State, s.CreatedAt = was.N, was.ID, was.Principal, state, was.CreatedAt
 	s.FirstSeq, s.LastSeq, s.UpdatedAt = was.FirstSeq, was.LastSeq, tx.now
-	j, err := encodeAll(s.Asked, s.Settings, s.Evidence, s.Capability, s.Containment, s.Error, s.Usage)
+	j, err := encodeAll(s.Asked, s.Settings, s.Evidence, s.Capability, s.Containment, s.Error, s.Usage, s.Spent)
 	if err != nil {
 		return err
 	}
 	tx.Touch(s.ID)
 	_, err = tx.exec(`UPDATE sessions SET runner=?, cwd=?, title=?, state=?, generation=?, native_id=?, had_turn=?, asked=?, settings=?,
 		evidence=?, capability=?, lease=?, lease_term=?, workspace_id=?, node_id=?, origin=?, containment=?, error=?, usage=?,
-		updated=? WHERE n = ?`,
+		spent=?, updated=? WHERE n = ?`,
 		s.Runner, s.Cwd, s.Title, s.State, s.Generation, s.NativeID, s.HadTurn, j[0], j[1], j[2], j[3], s.Lease, s.LeaseTerm,
-		s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], s.UpdatedAt, s.N)
+		s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], j[7], s.UpdatedAt, s.N)
 	return err
 }
 

@@ -22,7 +22,7 @@ func (tx *Tx) ViewOf(s Session) (sessions.Session, error) {
 		Generation: s.Generation, NativeID: s.NativeID, Selections: sessions.Selections{Asked: s.Asked, Evidence: s.Evidence},
 		Capability: s.Capability, Requests: []sessions.Request{}, Queued: []sessions.Command{}, Lease: s.Lease,
 		WorkspaceID: s.WorkspaceID, NodeID: s.NodeID, Origin: s.Origin, Containment: s.Containment,
-		Cursor: sessions.EncodeCursor(s.ID, s.LastSeq), Error: s.Error, Usage: s.Usage, Options: s.Settings.RunnerOptions,
+		Cursor: sessions.EncodeCursor(s.ID, s.LastSeq), Error: s.Error, Usage: s.Usage, Spent: s.Spent, Options: s.Settings.RunnerOptions,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	requests, err := tx.PendingRequests(s.ID)

@@ -1,0 +1,1 @@
+ALTER TABLE sessions ADD COLUMN spent TEXT NOT NULL DEFAULT ''; -- sessions.Spent or nothing
