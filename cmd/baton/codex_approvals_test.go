@@ -28,6 +28,7 @@ var codexApprovals = []codexScenario{
 		tools := x.tools(s.SessionID, "c")
 		x.want(len(tools) == 1 && tools[0].Status == "declined", "tools %+v", tools)
 		x.want(strings.Contains(x.output(), "rejected"), "the model was told %q", x.output())
+		refused(x.f, sessions.CodeAlreadyAnswered, "session_respond", args{"session_id": s.SessionID, "request_id": r.RequestID, "option_id": "cancel"})
 	}},
 	{"a command approved for the session is not asked again, another one is", func(x *codexRun) {
 		s := x.create(args{"approval_policy": "untrusted"})

@@ -127,12 +127,15 @@ var codexResumes = []codexScenario{
 	}},
 	{"a Codex that is killed in a turn leaves an outcome that its record settles", func(x *codexRun) {
 		s := x.create(nil)
+		x.send(s.SessionID, "a", "[text before]", sessions.CommandCompleted)
 		x.begin(s.SessionID, "c", "[say 2000 8 10]")
 		x.f.streaming(s.SessionID, "c")
 		x.killAgent()
 		x.failed(s.SessionID)
 		x.want(x.one(s.SessionID).Last.State == sessions.CommandUnknown, "last %+v", x.one(s.SessionID).Last)
+		refused(x.f, sessions.CodeOutcomeUnknown, "session_send", args{"session_id": s.SessionID, "text": "more"})
 		back := x.resume(s.SessionID, nil)
+		x.want(back.Session.NativeID == s.NativeID && back.Session.Generation != s.Generation, "resumed as %s, %s", back.Session.NativeID, back.Session.Generation)
 		x.want(len(back.Settled) == 1 && back.Settled[0].State == sessions.CommandInterrupted, "settled %+v", back.Settled)
 		x.send(s.SessionID, "d", "[text on]", sessions.CommandCompleted)
 		x.want(x.prompts("say 2000") == 1, "it was sent %d times", x.prompts("say 2000"))
@@ -156,7 +159,10 @@ var codexResumes = []codexScenario{
 		x.f.streaming(s.SessionID, "c")
 		x.killHost()
 		x.settled(s.SessionID, "c", sessions.CommandCompleted)
-		x.want(len(words(x.f.events(s.SessionID), "c")) == 150*8, "%d bytes of text", len(words(x.f.events(s.SessionID), "c")))
+		evs := x.f.events(s.SessionID)
+		whole := texts(evs, "c")
+		x.want(len(words(evs, "c")) == 150*8 && len(whole) == 1 && whole[0] == words(evs, "c"), "%d bytes of text, whole %q", len(words(evs, "c")), whole)
+		x.want(x.one(s.SessionID).Generation == s.Generation, "the generation changed")
 		x.want(len(x.mock.Requests()) == 1, "the provider was sent %d requests", len(x.mock.Requests()))
 	}},
 	{"a killed host loses no request, and its answer is given once", func(x *codexRun) {

@@ -28,19 +28,33 @@ func codexScenarios() []codexScenario {
 	return slices.Concat(codexTurns, codexApprovals, codexQuestions, codexSelections, codexControls, codexFailures, codexResumes, codexSandboxes, codexCrowds, codexBudgets)
 }
 
-// codexSample is how many of them a run without BATON_FULL plays.
+// codexAlways are the scenarios that every run plays.
+var codexAlways = []string{
+	"a text streams in pieces and is told whole once",
+	"a command that is approved runs, once",
+	"a command that is denied does not run, and the turn goes on",
+	"a turn is interrupted while it says something",
+	"a model that is not offered is refused, and nothing is sent",
+	"a Codex that is killed in a turn leaves an outcome that its record settles",
+	"a killed host loses nothing of a turn",
+}
+
+// codexSample is how many of the others a run without BATON_FULL plays.
 const codexSample = 10
 
-// TestCodexScenarios plays the table with the Codex of BATON_TEST_CODEX: all of it with BATON_FULL=1, else a sample that
-// BATON_SEED chooses.
+// TestCodexScenarios plays the table with the Codex of BATON_TEST_CODEX: all of it with BATON_FULL=1, else those of
+// codexAlways and a sample of the others that BATON_SEED chooses.
 func TestCodexScenarios(t *testing.T) {
 	codexBinary(t)
 	all := codexScenarios()
 	if os.Getenv("BATON_FULL") == "" {
 		seed := codexSeed(t)
-		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		t.Logf("%d of %d scenarios, BATON_SEED=%d", codexSample, len(all), seed)
-		all = all[:codexSample]
+		always := slices.Clone(all)
+		always = slices.DeleteFunc(always, func(s codexScenario) bool { return !slices.Contains(codexAlways, s.name) })
+		others := slices.DeleteFunc(all, func(s codexScenario) bool { return slices.Contains(codexAlways, s.name) })
+		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+		t.Logf("%d scenarios and %d of %d others, BATON_SEED=%d", len(always), codexSample, len(others), seed)
+		all = append(always, others[:codexSample]...)
 	}
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) { playCodex(t, codexBinary(t), s) })
@@ -56,8 +70,13 @@ func TestCodexScenarioNames(t *testing.T) {
 		}
 		seen[s.name] = true
 	}
-	if len(seen) < 40 {
+	if len(seen) < 100 {
 		t.Errorf("%d scenarios", len(seen))
+	}
+	for _, name := range codexAlways {
+		if !seen[name] {
+			t.Errorf("there is no scenario %q", name)
+		}
 	}
 }
 

@@ -16,6 +16,11 @@ var codexSelections = []codexScenario{
 		}
 		x.want(len(x.mock.Requests()) == 0, "the provider was sent %d requests", len(x.mock.Requests()))
 		x.want(len(x.find("app-server")) == 0, "left: %v", x.find("app-server"))
+		all := call[sessions.ListResult](x.f, "session_list", args{"all": true}).Sessions
+		x.want(len(all) == 2, "%d sessions", len(all))
+		for _, s := range all {
+			x.want(s.State == sessions.SessionFailed && s.Error != nil && s.Error.Code == sessions.CodeModelUnavailable, "the failed session does not say why: %+v", s)
+		}
 	}},
 	{"an effort that the model lacks is refused, and nothing is sent", func(x *codexRun) {
 		e := refused(x.f, sessions.CodeModelUnavailable, "session_create", args{"runner": "codex", "cwd": x.work, "model": responses.Model, "effort": "bogus", "prompt": "hello", "wait_seconds": 45})

@@ -15,12 +15,15 @@ import (
 var codexTurns = []codexScenario{
 	{"a text streams in pieces and is told whole once", func(x *codexRun) {
 		s := x.create(nil)
+		e := s.Selections.Evidence
+		x.want(e.Model == responses.Model && e.Sandbox == sessions.SandboxWorkspaceWrite, "evidence %+v", e)
 		sent := x.send(s.SessionID, "c", "[say 40 8 5]", sessions.CommandCompleted)
 		evs := x.f.events(s.SessionID)
 		x.want(words(evs, "c") == sent.Text && len(sent.Text) == 40*8, "streamed %q, told %q", words(evs, "c"), sent.Text)
 		x.want(len(texts(evs, "c")) == 1, "final texts %q", texts(evs, "c"))
 		x.want(len(x.mock.Requests()) == 1 && x.last().Model == responses.Model, "the provider was sent %d requests", len(x.mock.Requests()))
 		x.closed(s)
+		x.want(len(x.find("app-server")) == 0, "left: %v", x.find("app-server"))
 	}},
 	{"letters of every script arrive as they were sent", func(x *codexRun) {
 		const odd = "Grüße, 世界 — שלום 👩‍👩‍👧 <a&b> \"q\" \\n \u2028 end"

@@ -100,7 +100,9 @@ func TestPolicyHoldsCodexACP(t *testing.T) {
 // TestPolicyOfCodex: the real Codex is held by its own sandbox, which goes on inside of a session; an approval lets a
 // command out of it. What is hidden stays hidden from that one too.
 func TestPolicyOfCodex(t *testing.T) {
-	w, _ := codexWorld(t)
+	x := newCodexRun(t, codexBinary(t))
+	w, f := x.world, x.f
+	defer f.close()
 	outside := outsideOf(t) // of /tmp, which Codex lets its commands write to
 	main := filepath.Join(outside, "main")
 	if err := os.Mkdir(main, 0o700); err != nil {
@@ -112,9 +114,7 @@ func TestPolicyOfCodex(t *testing.T) {
 	}
 	w.write("home/.ssh/id", "secret")
 	hooks := filepath.Join(main, ".git/hooks")
-	f := w.open()
-	defer f.close()
-	s := w.codex(f, args{"cwd": linked})
+	s := x.create(args{"cwd": linked})
 	needPolicy(t, s)
 	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxWorkspaceWrite || e.SandboxBy != "agent" || e.Files == nil || e.Files.Name != "hidden" || e.Files.Hidden == 0 {
 		t.Errorf("evidence: %+v %+v", e, e.Files)
@@ -131,10 +131,10 @@ func TestPolicyOfCodex(t *testing.T) {
 		{script: "git add -A && git commit -q --allow-empty -m two && touch result", ask: true, may: true},
 	})
 	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
-	s = w.codex(f, args{"cwd": linked, "sandbox": sessions.SandboxReadOnly})
+	s = x.create(args{"cwd": linked, "sandbox": sessions.SandboxReadOnly})
 	w.effects(f, s, linked, []effect{{script: "echo x > result"}, {script: "cat result; git status && echo x > " + outside + "/new", file: outside + "/new"}})
 	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
-	s = w.codex(f, args{"cwd": linked, "sandbox": sessions.SandboxFullAccess})
+	s = x.create(args{"cwd": linked, "sandbox": sessions.SandboxFullAccess})
 	if e := s.Selections.Evidence; e.Files != nil {
 		t.Errorf("evidence: %+v", e.Files)
 	}
