@@ -52,6 +52,27 @@ var failures = map[string]failure{
 	"other":                          {"failed", sessions.CodeAgentProtocol, "read what Codex says, then send again"},
 }
 
+// providerCodes are names that the provider itself gives a failure, where Codex has none and passes on its answer: that of
+// an HTTP status 400, in every version from 0.125 to 0.171. Of other statuses the versions before 0.171 pass on the
+// provider's words alone.
+var providerCodes = map[string]string{
+	"model_not_found": "modelNotFound", "context_length_exceeded": "contextWindowExceeded",
+	"insufficient_quota": "usageLimitExceeded", "usage_limit_reached": "usageLimitExceeded", "rate_limit_exceeded": "rateLimitExceeded",
+}
+
+// providerCode is the code in a provider's answer, "" when the message is none.
+func (e *turnError) providerCode() string {
+	var answer struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(e.Message), &answer) != nil {
+		return ""
+	}
+	return answer.Error.Code
+}
+
 // describe sorts a provider's failure. Some have no name of their own and are told by their text only.
 func (e *turnError) describe() failure {
 	if e == nil {
@@ -62,8 +83,11 @@ func (e *turnError) describe() failure {
 		_ = json.Unmarshal(e.Info, &name) // null, or something new: other
 	}
 	f, ok := failures[name]
-	if !ok {
+	if !ok || name == "other" {
 		f = failures["other"]
+		if known, ok := failures[providerCodes[e.providerCode()]]; ok {
+			f = known
+		}
 	}
 	if f.outcome == "failed" && strings.Contains(e.Message, "max_output_tokens") {
 		return failure{"max_tokens", sessions.CodeLimitExceeded, "send again to go on"}

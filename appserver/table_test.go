@@ -98,6 +98,12 @@ func TestFailures(t *testing.T) {
 		{`null`, "", "failed"},
 		{``, "", "failed"},
 		{`"other"`, "Incomplete response returned, reason: max_output_tokens", "max_tokens"},
+		{`"other"`, `{"error":{"code":"model_not_found","message":"no"}}` + "\n", "model_not_found"},
+		{`null`, `{"error":{"code":"insufficient_quota"}}`, "usage_limit_exceeded"},
+		{`"badRequest"`, `{"error":{"code":"model_not_found"}}`, "bad_request"}, // Codex's own name stands
+		{`"other"`, `{"error":{"code":"something_new"}}`, "failed"},
+		{`"other"`, `{"error":{"code":7}}`, "failed"},
+		{`"other"`, `model_not_found`, "failed"},
 	} {
 		e := &turnError{Info: json.RawMessage(x.info), Message: x.message}
 		if s := settlement(wireTurn{Status: "failed", Error: e}, false); s.State != sessions.CommandFailed || s.Outcome != x.outcome || s.Reason == "" {

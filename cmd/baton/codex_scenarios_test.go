@@ -112,6 +112,7 @@ type codexRun struct {
 
 	binary string
 	trust  bool // this version gives a sandbox that writes only with its folder marked as trusted in config.toml
+	fixed  bool // this version cannot change the settings of a thread
 
 	told map[string]bool // sessions whose events are looked through at the end
 }

@@ -76,22 +76,33 @@ var codexSelections = []codexScenario{
 		x.want(len(x.mock.Requests()) == before, "the provider was sent a prompt")
 		x.send(s.SessionID, "e", "[text again]", sessions.CommandCompleted, args{"model": responses.Model})
 	}},
-	{"a model that the provider does not know is told, and nothing more is sent until another is asked for", func(x *codexRun) {
-		s := x.create(nil)
-		sent := x.send(s.SessionID, "c", "[fail 404 model_not_found no such model]", sessions.CommandFailed)
-		x.want(sent.Command.Outcome == "model_not_found", "outcome %q: %s", sent.Command.Outcome, sent.Command.Reason)
-		before := len(x.mock.Requests())
-		x.unsent(s.SessionID, "d", sessions.CodeSelectionUnconfirmed, nil)
-		x.want(len(x.mock.Requests()) == before, "the provider was sent a prompt")
-		x.send(s.SessionID, "e", "[text other]", sessions.CommandCompleted, args{"model": responses.OtherModel})
-		x.want(x.last().Model == responses.OtherModel, "the provider was sent %s", x.last().Model)
-	}},
+	{"a model that the provider does not know is told, and nothing more is sent until another is asked for",
+		unknownModel("[fail 404 model_not_found no such model]")},
+	{"a model that the provider calls a bad request is told so, and nothing more is sent until another is asked for",
+		unknownModel("[fail 400 model_not_found no such model]")},
 	{"without a model the one in force is told", func(x *codexRun) {
 		s := x.create(args{"model": ""})
 		x.want(s.Selections.Evidence.Model == responses.Model && s.Selections.Asked.Model == "", "selections %+v", s.Selections)
 		x.send(s.SessionID, "c", "[text ok]", sessions.CommandCompleted)
 		x.want(x.last().Model == responses.Model, "the provider was sent %s", x.last().Model)
 	}},
+}
+
+// unknownModel is a turn that fails because the provider knows no such model, as the prompt has it say.
+func unknownModel(prompt string) func(*codexRun) {
+	return func(x *codexRun) {
+		s := x.create(nil)
+		sent := x.send(s.SessionID, "c", prompt, sessions.CommandFailed)
+		x.want(sent.Command.Outcome == "model_not_found", "outcome %q: %s", sent.Command.Outcome, sent.Command.Reason)
+		before := len(x.mock.Requests())
+		x.unsent(s.SessionID, "d", sessions.CodeSelectionUnconfirmed, nil)
+		x.want(len(x.mock.Requests()) == before, "the provider was sent a prompt")
+		if x.fixed { // which model answers cannot be changed and confirmed
+			return
+		}
+		x.send(s.SessionID, "e", "[text other]", sessions.CommandCompleted, args{"model": responses.OtherModel})
+		x.want(x.last().Model == responses.OtherModel, "the provider was sent %s", x.last().Model)
+	}
 }
 
 // unsent wants a send to be refused, at once or as the end of its command.

@@ -16,10 +16,10 @@ var codexVersions = []struct {
 	limits         map[string]string // scenarios that cannot be as in the newest version, and why
 }{
 	{name: "0.154.0", variable: "BATON_TEST_CODEX_0_154", limit: func(*codexRun) {}, limits: map[string]string{
-		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "it has no name for this failure",
+		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "of a status 404 it passes on the provider's words alone, and not its code",
 	}},
-	{name: "0.125.0", variable: "BATON_TEST_CODEX_0_125", limit: func(x *codexRun) { x.trust = true }, limits: map[string]string{
-		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "it has no name for this failure",
+	{name: "0.125.0", variable: "BATON_TEST_CODEX_0_125", limit: func(x *codexRun) { x.trust, x.fixed = true, true }, limits: map[string]string{
+		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "of a status 404 it passes on the provider's words alone, and not its code",
 		"a command's exit status and output are told, and the file is there":                                   "it loses what a quick command says, now and then",
 		"a plan is told whole, as a plan":                                                                "it has no mode that could be confirmed",
 		"a question is answered in the user's own words":                                                 "it has no mode that could be confirmed",
