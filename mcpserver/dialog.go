@@ -67,7 +67,7 @@ func (s *session) Spawn(f func(context.Context)) bool {
 }
 
 // Dialogs are the questions that were put to the user of the client.
-func (s *session) Dialogs() *dialogs { return &s.asked }
+func (s *session) Dialogs() *dialogs { return s.asked }
 
 // dialogs are the questions of one client, by request id. They stay after their end: a request is asked once.
 type dialogs struct {
@@ -151,7 +151,9 @@ func (s *Server) ask(ctx context.Context, all []sessions.Session) *elicitation {
 				continue
 			}
 			d, fresh := client.Dialogs().of(q.RequestID)
-			if fresh && !client.Spawn(func(life context.Context) { s.converse(life, client, s.caller(ctx), who, q, f, d) }) {
+			if fresh && !client.Spawn(func(life context.Context) {
+				s.converse(withStream(life, streamOf(ctx)), client, s.caller(ctx), who, q, f, d)
+			}) {
 				return nil
 			}
 			select {

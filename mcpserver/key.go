@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/batonmcp/baton/sessions"
-	"github.com/mark3labs/mcp-go/mcp"
 )
 
 // callMeta is what a client said about a call beside its arguments.
@@ -23,33 +22,29 @@ func withParams(ctx context.Context, params json.RawMessage) context.Context {
 	return context.WithValue(ctx, paramsKey{}, params)
 }
 
-// metaOf reads the meta of a call, from its own text where the transport kept it.
-func metaOf(ctx context.Context, r mcp.CallToolRequest) callMeta {
+// meta reads what the client said about the request of a context. Its error is about the state of the round before.
+func (s *Server) meta(ctx context.Context) (m callMeta, err error) {
 	raw, _ := ctx.Value(paramsKey{}).(json.RawMessage)
-	if raw == nil && r.Params.Meta != nil {
-		raw, _ = json.Marshal(map[string]any{"_meta": r.Params.Meta})
-	}
 	var p struct {
 		Meta      map[string]json.RawMessage `json:"_meta"`
 		State     json.RawMessage            `json:"requestState"`
 		Responses json.RawMessage            `json:"inputResponses"`
 	}
-	var m callMeta
 	if raw == nil || json.Unmarshal(raw, &p) != nil {
-		return m
+		return m, nil
 	}
 	if t := p.Meta["progressToken"]; validID(t) {
 		m.progressToken = t
 	}
 	_ = json.Unmarshal(p.Meta["claudecode/toolUseId"], &m.toolUseID)
-	var state string
-	if json.Unmarshal(p.State, &state) == nil {
-		if r, ok := parseRound(state); ok {
-			m.round = r
-			_ = json.Unmarshal(p.Responses, &m.responses)
-		}
+	_ = json.Unmarshal(p.Responses, &m.responses)
+	if p.State == nil || string(p.State) == "null" {
+		return m, nil
 	}
-	return m
+	var state string
+	_ = json.Unmarshal(p.State, &state) // what is no text is not ours
+	m.round, err = openRound(state, s.who.Principal)
+	return m, err
 }
 
 // key names a call that names no key itself. It is made before the first attempt, so that whatever happens to the

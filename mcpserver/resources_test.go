@@ -307,20 +307,3 @@ func TestSizes(t *testing.T) {
 		}
 	}
 }
-
-// TestNothingIsPromisedThatDoesNotCome: a transport without news offers no subscriptions.
-func TestNothingIsPromisedThatDoesNotCome(t *testing.T) {
-	for quiet, want := range map[bool]string{false: `"resources":{"subscribe":true,"listChanged":true}`, true: `"resources":{}`} {
-		synctest.Test(t, func(t *testing.T) {
-			c := startSilent(t, New(newBusy(), Options{Quiet: quiet}))
-			go c.read()
-			c.line(initialize)
-			if m := c.answer(`"init-1"`); !strings.Contains(m.line, want) {
-				t.Errorf("quiet %t: %s", quiet, m.line)
-			}
-			if m := c.request("1", "resources/subscribe", `"uri":"`+sessionsURI+`"`); (m.Error != nil) != quiet {
-				t.Errorf("quiet %t: %s", quiet, m.line)
-			}
-		})
-	}
-}

@@ -1,7 +1,9 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 
@@ -15,7 +17,8 @@ import (
 // client repeats the call with the answers (multi-round-trip requests).
 
 // roundState is what a client carries from one round of a call to the next. It grants nothing: the key and the request
-// are those of the caller, who could name them anyway.
+// are those of the caller, who could name them anyway. So its seal tells damage and mix-ups, and needs no secret: the next
+// front end, of which nobody knows when it comes, must be able to read it.
 type roundState struct {
 	Key       string   `json:"k,omitempty"` // under which the call was made first
 	SessionID string   `json:"s,omitempty"`
@@ -23,20 +26,57 @@ type roundState struct {
 	Asked     []string `json:"a,omitempty"` // what was asked in earlier rounds and not answered
 }
 
-func (r roundState) String() string {
+// seal writes the state for a principal.
+func (r roundState) seal(principal string) string {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(raw)
+	return base64.RawURLEncoding.EncodeToString(append(sealOf(principal, raw), raw...))
 }
 
-func parseRound(text string) (r roundState, ok bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if text == "" || err != nil || json.Unmarshal(raw, &r) != nil {
-		return roundState{}, false
+func sealOf(principal string, raw []byte) []byte {
+	sum := sha256.Sum256(append([]byte(principal+"\x00"), raw...))
+	return sum[:sealSize]
+}
+
+const sealSize = 16
+
+// openRound reads a sealed state. One that is damaged, or another principal's, is refused: taken for none, it would let the
+// repeated call be a new one.
+func openRound(text, principal string) (r roundState, err error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) < sealSize || !bytes.Equal(raw[:sealSize], sealOf(principal, raw[sealSize:])) || json.Unmarshal(raw[sealSize:], &r) != nil {
+		return roundState{}, sessions.Errorf(sessions.CodeInvalidParams, "requestState is not as this server gave it").
+			Do("repeat the call with the state of its last answer, or without one under the same key")
 	}
-	return r, true
+	return r, nil
+}
+
+// inputRequired is a result that asks the client to repeat the call with answers.
+func inputRequired(state string, requests mcp.InputRequests) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Result: mcp.Result{ResultType: mcp.ResultTypeInputRequired}, Content: []mcp.Content{},
+		MultiRoundTripResult: mcp.MultiRoundTripResult{RequestState: state, InputRequests: requests}}
+}
+
+// inputRequest is the form as one of the questions of a result.
+func (f *form) inputRequest() (mcp.InputRequest, error) {
+	raw, err := json.Marshal(f.params)
+	if err != nil {
+		return mcp.InputRequest{}, err
+	}
+	var p struct {
+		Mode, Message, URL, ElicitationID string
+		RequestedSchema                   json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return mcp.InputRequest{}, err
+	}
+	params := mcp.ElicitationParams{Mode: p.Mode, Message: p.Message, URL: p.URL, ElicitationID: p.ElicitationID}
+	if p.RequestedSchema != nil { // as it was written: its members have an order
+		params.RequestedSchema = p.RequestedSchema
+	}
+	return mcp.NewElicitationInputRequest(params), nil
 }
 
 // inRounds tells whether a call belongs to the era in which servers send no requests.
@@ -58,25 +98,12 @@ func (s *Server) round(ctx context.Context, all []sessions.Session, m callMeta, 
 			if f == nil || q.State != sessions.RequestPending && q.State != "" || m.round.has(q.RequestID) || s.dismissed(client, q.RequestID) {
 				continue
 			}
-			raw, err := json.Marshal(f.params)
+			ask, err := f.inputRequest()
 			if err != nil {
 				continue
 			}
-			var p struct {
-				Mode, Message, URL, ElicitationID string
-				RequestedSchema                   json.RawMessage
-			}
-			if json.Unmarshal(raw, &p) != nil {
-				continue
-			}
-			params := mcp.ElicitationParams{Mode: p.Mode, Message: p.Message, URL: p.URL, ElicitationID: p.ElicitationID}
-			if p.RequestedSchema != nil { // as it was written: its members have an order
-				params.RequestedSchema = p.RequestedSchema
-			}
 			state := roundState{Key: key, SessionID: who.SessionID, RequestID: q.RequestID, Asked: m.round.Asked}
-			return &mcp.CallToolResult{Result: mcp.Result{ResultType: mcp.ResultTypeInputRequired}, Content: []mcp.Content{},
-				MultiRoundTripResult: mcp.MultiRoundTripResult{RequestState: state.String(),
-					InputRequests: mcp.InputRequests{q.RequestID: mcp.NewElicitationInputRequest(params)}}}
+			return inputRequired(state.seal(s.who.Principal), mcp.InputRequests{q.RequestID: ask})
 		}
 	}
 	return nil

@@ -17,8 +17,6 @@ type Options struct {
 	Version string
 	// Compat is CompatCodex for the tools of codex mcp-server in place of Baton's own; "": Baton's own.
 	Compat string
-	// Quiet is for a transport that carries no news of resources: none is promised.
-	Quiet bool
 	// Elicit asks the user of a client that can do so what an agent wants to know, while a call waits for the agent.
 	Elicit bool
 	// Logger takes what happens to connections, never what they carry; its writer must be safe for concurrent use. nil:
@@ -34,6 +32,8 @@ type Server struct {
 	mcp     *server.MCPServer
 	maxLine int
 	elicit  bool
+	fixed   []string // the resources that never change, by URI
+	peers   peers
 }
 
 // instructions reach the assistant with the first message; hosts cut them at 2 KB.
@@ -64,7 +64,7 @@ const insideInstructions = `This is a Baton server inside one of Baton's own ses
 // New makes a server. Without an API it offers no tools, for a client that must not have any. It panics when the tool
 // table cannot be encoded, which a test rules out.
 func New(api sessions.API, o Options) *Server {
-	s := &Server{api: api, who: o.Caller, log: zerolog.Nop(), maxLine: MaxLine, elicit: o.Elicit}
+	s := &Server{api: api, who: o.Caller, log: zerolog.Nop(), maxLine: MaxLine, elicit: o.Elicit, fixed: []string{schemaURI}}
 	if s.who.Principal == "" {
 		s.who.Principal = sessions.DefaultPrincipal
 	}
@@ -84,7 +84,7 @@ func New(api sessions.API, o Options) *Server {
 	hooks := new(server.Hooks)
 	hooks.AddAfterListResources(s.addSessions)
 	s.mcp = server.NewMCPServer("baton", o.Version, server.WithTitle("Baton"), server.WithToolCapabilities(false), server.WithHooks(hooks),
-		server.WithResourceCapabilities(api != nil && !o.Quiet, api != nil && !o.Quiet), server.WithPromptCapabilities(false), server.WithInstructions(teach))
+		server.WithResourceCapabilities(api != nil, api != nil), server.WithPromptCapabilities(false), server.WithInstructions(teach))
 	if api != nil {
 		s.addPrompts()
 	}

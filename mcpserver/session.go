@@ -13,8 +13,8 @@ import (
 type session struct {
 	id      string
 	conn    *conn
-	asked   dialogs
-	streams streams
+	asked   *dialogs // one client without sessions makes many connections
+	listens listens
 	subscriptions
 
 	mu           sync.Mutex
@@ -30,7 +30,7 @@ var (
 )
 
 func newSession(c *conn) *session {
-	return &session{id: uuid.NewString(), conn: c, subscriptions: subscriptions{conn: c}}
+	return &session{id: uuid.NewString(), conn: c, asked: new(dialogs), subscriptions: subscriptions{conn: c}}
 }
 
 func (s *session) SessionID() string { return s.id }
@@ -94,12 +94,6 @@ func (s *session) Notify(ctx context.Context, method string, params any) error {
 
 // sessionOf returns the client of a call, when it can be notified.
 func sessionOf(ctx context.Context) (notifier, bool) {
-	session := server.ClientSessionFromContext(ctx)
-	if n, ok := session.(notifier); ok {
-		return n, true
-	}
-	if m := server.ServerFromContext(ctx); m != nil && session != nil {
-		return broadcaster{m}, true
-	}
-	return nil, false
+	n, ok := server.ClientSessionFromContext(ctx).(notifier)
+	return n, ok
 }

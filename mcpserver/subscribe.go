@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -46,10 +45,10 @@ func (x *subscriptions) SubscribeToResourceErr(uri string) error {
 	}
 	ctx := s.mcp.WithContext(x.conn.ctx, x.conn.session)
 	var follow func(context.Context)
-	switch uri {
-	case schemaURI: // which never changes
+	switch {
+	case slices.Contains(s.fixed, uri):
 		follow = func(ctx context.Context) { <-ctx.Done() }
-	case sessionsURI:
+	case uri == sessionsURI:
 		before, err := s.listText(ctx)
 		if err != nil {
 			return err
@@ -233,7 +232,7 @@ func (l *listening) SubscriptionFilter() (mcp.SubscriptionFilter, bool) {
 }
 
 // listen serves one subscriptions/listen request: what mcp-go says goes out at once, under the client's own id.
-func (c *conn) listen(ctx context.Context, id json.RawMessage, restore func([]byte) []byte, serve func(server.ClientSession) ([]byte, error)) ([]byte, error) {
+func (c *conn) listen(ctx context.Context, id json.RawMessage, restore func([]byte) []byte, serve func(server.ClientSession) answer) answer {
 	l := &listening{session: c.session, notes: make(chan mcp.JSONRPCNotification, 8),
 		subscriptions: subscriptions{conn: c, tag: id, ready: make(chan struct{})}}
 	ended, pumped := make(chan struct{}), make(chan struct{})
@@ -265,79 +264,11 @@ func (c *conn) listen(ctx context.Context, id json.RawMessage, restore func([]by
 			}
 		}
 	}()
-	c.session.streams.add(l)
-	defer c.session.streams.remove(l)
-	line, err := serve(l)
+	c.session.listens.add(l)
+	defer c.session.listens.remove(l)
+	a := serve(l)
 	close(ended)
 	<-pumped
-	return restore(line), err
-}
-
-// streams are the subscriptions/listen requests of a client that are open.
-type streams struct {
-	mu   sync.Mutex
-	open map[*listening]bool
-	seen bool // the client has listed the resources
-}
-
-func (s *streams) add(l *listening) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = map[*listening]bool{}
-	}
-	s.open[l] = true
-}
-
-func (s *streams) remove(l *listening) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, l)
-}
-
-// sawResources notes that the client knows a list that can change.
-func (s *session) sawResources() {
-	s.streams.mu.Lock()
-	defer s.streams.mu.Unlock()
-	s.streams.seen = true
-}
-
-// listChanged tells the client that there are other sessions than before, where it knows a list and wants to hear it.
-func (s *session) listChanged(ctx context.Context) {
-	s.streams.mu.Lock()
-	var tell []*listening
-	for l := range s.streams.open {
-		if f, _ := l.SubscriptionFilter(); f.ResourcesListChanged {
-			tell = append(tell, l)
-		}
-	}
-	plain := s.streams.seen && s.Initialized()
-	s.streams.mu.Unlock()
-	for _, l := range tell {
-		l.notify(ctx, mcp.MethodNotificationResourcesListChanged, "")
-	}
-	if plain {
-		_ = s.Notify(ctx, mcp.MethodNotificationResourcesListChanged, nil)
-	}
-}
-
-// fault is the protocol error that a handler wants, which mcp-go would turn into -32603.
-type fault struct {
-	code int
-	data map[string]any
-}
-
-type faultKey struct{}
-
-func withFault(ctx context.Context) (context.Context, *fault) {
-	f := new(fault)
-	return context.WithValue(ctx, faultKey{}, f), f
-}
-
-// refuse notes which error a request ends with.
-func refuse(ctx context.Context, code int, data map[string]any, err error) error {
-	if f, ok := ctx.Value(faultKey{}).(*fault); ok {
-		f.code, f.data = code, data
-	}
-	return fmt.Errorf("%w", err)
+	a.line = restore(a.line)
+	return a
 }

@@ -110,9 +110,7 @@ func (b *binding[A, R]) run(ctx context.Context, s *Server, t *tool, a A, m call
 			}
 		}
 		if t.changes {
-			if l, ok := server.ClientSessionFromContext(ctx).(interface{ listChanged(context.Context) }); ok {
-				l.listChanged(ctx)
-			}
+			s.peers.listChanged(ctx)
 		}
 		var w twin
 		if asked != nil {
@@ -195,7 +193,8 @@ func (t *tool) describe() (mcp.Tool, error) {
 			IdempotentHint: new(true), OpenWorldHint: new(false)}}, nil
 }
 
-// handle is the tool as mcp-go calls it. It never returns an error, see failure.
+// handle is the tool as mcp-go calls it. What goes wrong is a result, see failure; only a call that cannot be told from
+// another is refused.
 func (s *Server) handle(t *tool) server.ToolHandlerFunc {
 	return func(ctx context.Context, r mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
 		defer func() {
@@ -212,6 +211,10 @@ func (s *Server) handle(t *tool) server.ToolHandlerFunc {
 				return failure(sessions.Errorf(sessions.CodeInvalidParams, "the arguments of %s cannot be read: %w", t.name, err)), nil
 			}
 		}
-		return t.call(ctx, s, raw, metaOf(ctx, r)), nil
+		m, err := s.meta(ctx)
+		if err != nil {
+			return nil, refuse(ctx, mcp.INVALID_PARAMS, nil, err)
+		}
+		return t.call(ctx, s, raw, m), nil
 	}
 }

@@ -51,7 +51,7 @@ func (f webFlags) serve(ctx context.Context, places place.Places, cfg *config.Co
 	front, err := httpd.Listen(httpd.Options{Address: f.address, Beyond: f.beyond, Names: f.names, CertFile: f.cert, KeyFile: f.key,
 		Tokens: tokens(places), API: remote.New(at), Log: log,
 		Serve: func(api sessions.API, t httpd.Token) http.Handler {
-			return mcpserver.New(api, mcpserver.Options{Caller: caller(t.Principal), Version: version, Logger: &log, Elicit: true, Quiet: true}).HTTP(httpd.Path)
+			return mcpserver.New(api, mcpserver.Options{Caller: caller(t.Principal), Version: version, Logger: &log, Elicit: true}).HTTP()
 		}})
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ type Options struct {
 	CertFile, KeyFile string
 	Tokens            Tokens
 	API               sessions.API
-	// Serve makes the MCP endpoint of one token.
+	// Serve makes the MCP endpoint of one token. One that is an io.Closer is closed when its token is revoked, and at the end.
 	Serve func(sessions.API, Token) http.Handler
 	Log   zerolog.Logger
 }
@@ -122,6 +122,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if !stop() {
 		<-stopped
 	}
+	s.closeBut(nil)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -157,6 +158,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token, ok := s.o.Tokens.Find(strings.TrimSpace(secret))
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		s.closeRevoked()
 		w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
 		refuse(http.StatusUnauthorized, "a valid bearer token is needed: baton token new")
 		return
@@ -197,6 +199,7 @@ func (s *Server) whileValid(ctx context.Context, end context.CancelFunc, secret 
 		case <-t.C:
 			if _, ok := s.o.Tokens.Find(secret); !ok {
 				end()
+				s.closeRevoked()
 				return
 			}
 		}
@@ -255,4 +258,27 @@ func (s *Server) endpoint(t Token) http.Handler {
 		s.endpoints[t.ID] = h
 	}
 	return h
+}
+
+// closeRevoked closes the endpoints whose tokens are no more. What cannot be read has no tokens.
+func (s *Server) closeRevoked() {
+	all, _ := s.o.Tokens.List()
+	s.closeBut(all)
+}
+
+func (s *Server) closeBut(tokens []Token) {
+	s.mu.Lock()
+	var gone []http.Handler
+	for id, h := range s.endpoints {
+		if !slices.ContainsFunc(tokens, func(t Token) bool { return t.ID == id }) {
+			gone = append(gone, h)
+			delete(s.endpoints, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, h := range gone {
+		if c, ok := h.(io.Closer); ok {
+			c.Close()
+		}
+	}
 }
