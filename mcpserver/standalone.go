@@ -125,4 +125,3 @@ func statusOf(code int) int {
 	}
 	return http.StatusOK
 }
-
