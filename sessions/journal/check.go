@@ -76,6 +76,9 @@ func rules() []rule {
 					(SELECT coalesce(max(seq), 0) FROM events e WHERE e.session = s.id) top
 				FROM sessions s WHERE s.state <> 'deleted')
 				WHERE n <> last_seq - first_seq + 1 OR (last_seq >= first_seq AND top <> last_seq) OR top > last_seq`},
+		{what: "session", detail: "is not marked for what was not acknowledged:",
+			sql: `SELECT id, id, printf('last_seq %d, acked %d, unread %d', last_seq, acked, unread) FROM sessions
+				WHERE unread <> (last_seq > acked AND state <> 'deleted')`},
 		{what: "session", detail: "has no columns to be right:",
 			sql: `SELECT id, id, 'JSON' FROM sessions WHERE NOT (json_valid(asked) AND json_valid(settings) AND json_valid(evidence) AND
 				json_valid(capability) AND json_valid(containment) AND (error = '' OR json_valid(error)) AND (usage = '' OR json_valid(usage)))`},

@@ -185,7 +185,7 @@ func (tx *Tx) LastCommand(session string) (Command, bool, error) {
 }
 
 // openCommands repeats the condition of the partial index, so that it is used.
-const openCommands = "WHERE session = ? AND state IN ('queued', 'submitted', 'accepted')"
+const openCommands = "WHERE session = ? AND settled = 0"
 
 // OpenCommands returns what is queued, submitted or accepted, steering commands too, oldest first.
 func (tx *Tx) OpenCommands(session string) ([]Command, error) {

@@ -35,7 +35,7 @@ PRAGMA secure_delete = ON;
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;
-PRAGMA journal_size_limit = 16777216;`
+PRAGMA journal_size_limit = 16777216;PRAGMA cache_size = -32768;`
 
 // connect opens one connection to an existing file through a file layer. The log inherits the mode of the database
 // (modeof), which the library would else create by the umask.

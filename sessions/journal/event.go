@@ -67,17 +67,23 @@ func (tx *Tx) AppendEvents(session string, evs []sessions.Event) (int64, error) 
 		}
 		bodies[i] = body
 	}
-	var last int64
-	found, err := tx.change(func(r *row) { last = r.int() },
-		"UPDATE sessions SET last_seq = last_seq + ?, updated = ? WHERE id = ? AND state <> 'deleted' RETURNING last_seq", len(evs), tx.now, session)
+	s, err := tx.GetSession("", session)
 	if err != nil {
 		return 0, err
 	}
-	if !found {
-		return 0, notFound("session", session)
-	}
 	tx.Touch(session)
-	first := last - int64(len(evs)) + 1
+	first := s.LastSeq + 1
+	s.LastSeq, s.UpdatedAt = s.LastSeq+int64(len(evs)), tx.now
+	tx.forgetSession(session)
+	if s.unread {
+		_, err = tx.exec("UPDATE sessions SET last_seq = ?, updated = ? WHERE n = ?", s.LastSeq, s.UpdatedAt, s.N)
+	} else {
+		s.unread = true
+		_, err = tx.exec("UPDATE sessions SET last_seq = ?, updated = ?, unread = 1 WHERE n = ?", s.LastSeq, s.UpdatedAt, s.N)
+	}
+	if err != nil {
+		return 0, err
+	}
 	for i := range evs {
 		e := &evs[i]
 		e.Session, e.Seq = session, first+int64(i)
@@ -90,6 +96,7 @@ func (tx *Tx) AppendEvents(session string, evs []sessions.Event) (int64, error) 
 			return 0, err
 		}
 	}
+	remember(&tx.j.known.sessions, session, s)
 	return first, nil
 }
 

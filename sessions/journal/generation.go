@@ -76,7 +76,7 @@ func (tx *Tx) InsertGeneration(g *Generation) error {
 
 // GetGeneration returns a generation; CodeNotFound when there is none.
 func (tx *Tx) GetGeneration(id string) (Generation, error) {
-	g, found, err := tx.generation("WHERE id = ?", id)
+	g, found, err := tx.knownGeneration(id)
 	if err == nil && !found {
 		err = notFound("generation", id)
 	}
@@ -137,22 +137,31 @@ func (tx *Tx) changeGeneration(id string, end bool, change func(*Generation)) (G
 		return g, err
 	}
 	tx.Touch(g.Session)
+	tx.forgetGeneration(id)
 	_, err = tx.exec(`UPDATE generations SET cwd=?, executable=?, argv=?, version=?, profile=?, account_digest=?, policy_digest=?,
 		env_digest=?, rung=?, record=?, socket=?, spill=?, native_id=?, ended=?, verdict=?, proof=? WHERE id = ?`,
 		g.Cwd, g.Executable, j[0], g.Version, g.Profile, g.AccountDigest, g.PolicyDigest, g.EnvDigest, g.Rung, j[1], g.Socket, g.Spill,
 		g.NativeID, g.EndedAt, g.Verdict, g.Proof, g.ID)
+	if err == nil {
+		remember(&tx.j.known.generations, id, g)
+	}
 	return g, err
 }
 
 // SetFrame records that the bridge's frames up to n are journalled, and tells whether n is new: a frame that is not was
 // journalled before and must not be again.
 func (tx *Tx) SetFrame(generation string, n int64) (fresh bool, err error) {
-	changed, err := tx.exec("UPDATE generations SET last_frame = ? WHERE id = ? AND last_frame < ?", n, generation, n)
-	if err != nil || changed > 0 {
-		return changed > 0, err
+	g, err := tx.GetGeneration(generation)
+	if err != nil || n <= g.LastFrame {
+		return false, err
 	}
-	_, err = tx.GetGeneration(generation)
-	return false, err
+	tx.forgetGeneration(generation)
+	if _, err := tx.exec("UPDATE generations SET last_frame = ? WHERE id = ?", n, generation); err != nil {
+		return false, err
+	}
+	g.LastFrame = n
+	remember(&tx.j.known.generations, generation, g)
+	return true, nil
 }
 
 func (tx *Tx) generation(where string, args ...any) (g Generation, found bool, err error) {

@@ -6,11 +6,13 @@ type Unread struct {
 	Acked int64 // the last event that it has
 }
 
+// inboxSessions names the partial index, or the planner takes that of all of the principal's sessions.
+const inboxSessions = "INDEXED BY sessions_inbox WHERE principal = ? AND unread = 1"
+
 // Inbox returns up to limit of a principal's sessions with events that it has not acknowledged, newest first: those
 // created before the one with N before (0: from the newest).
 func (tx *Tx) Inbox(principal string, before int64, limit int) ([]Unread, error) {
-	// The condition repeats that of the partial index, so that it is used.
-	where, args := "WHERE principal = ? AND last_seq > acked AND state <> 'deleted'", []any{principal}
+	where, args := inboxSessions, []any{principal}
 	if before > 0 {
 		where, args = where+" AND n < ?", append(args, before)
 	}
@@ -25,6 +27,7 @@ func (tx *Tx) Inbox(principal string, before int64, limit int) ([]Unread, error)
 // Acknowledge notes that a session's principal has seen its events up to seq. It never goes back, nor beyond the last
 // event.
 func (tx *Tx) Acknowledge(session string, seq int64) error {
-	_, err := tx.exec("UPDATE sessions SET acked = min(?, last_seq) WHERE id = ? AND acked < ?", seq, session, seq)
+	tx.forgetSession(session)
+	_, err := tx.exec("UPDATE sessions SET acked = min(?, last_seq), unread = (last_seq > ?) WHERE id = ? AND acked < ?", seq, seq, session, seq)
 	return err
 }

@@ -52,23 +52,26 @@ func (tx *Tx) AppendInput(generation, kind, ref string, payload any) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	var n int64
-	var session string
-	found, err := tx.change(func(r *row) { n, session = r.int(), r.text() },
-		"UPDATE generations SET last_input = last_input + 1 WHERE id = ? AND ended = 0 RETURNING last_input, session", generation)
+	g, err := tx.GetGeneration(generation)
 	if err != nil {
 		return 0, err
 	}
-	if !found {
-		if _, err := tx.GetGeneration(generation); err != nil {
-			return 0, err
-		}
+	if !g.EndedAt.IsZero() {
 		return 0, sessions.Errorf(sessions.CodeStaleGeneration, "generation %s ended", generation).Do("resume the session")
 	}
-	tx.Touch(session)
+	g.LastInput++
+	tx.Touch(g.Session)
+	tx.forgetGeneration(generation)
+	if _, err := tx.exec("UPDATE generations SET last_input = ? WHERE id = ?", g.LastInput, generation); err != nil {
+		return 0, err
+	}
 	_, err = tx.exec("INSERT INTO inputs ("+inputColumns+") VALUES (?,?,?,?,?,?,?,?,?)",
-		generation, n, kind, ref, p, InputPending, "", tx.now, tx.now)
-	return n, err
+		generation, g.LastInput, kind, ref, p, InputPending, "", tx.now, tx.now)
+	if err != nil {
+		return 0, err
+	}
+	remember(&tx.j.known.generations, generation, g)
+	return g.LastInput, nil
 }
 
 // inputOrder lists the states in the order that an input goes through; the last three are ends.
@@ -113,7 +116,7 @@ func (tx *Tx) InputsAfter(generation string, n int64) ([]Input, error) {
 
 // InputsFor returns the generation's inputs of a command or request, in order.
 func (tx *Tx) InputsFor(generation, ref string) ([]Input, error) {
-	return tx.inputs("WHERE ref = ? AND generation = ? ORDER BY n", ref, generation)
+	return tx.inputs("WHERE generation = ? AND ref = ? ORDER BY n", generation, ref)
 }
 
 func (tx *Tx) inputs(where string, args ...any) ([]Input, error) {

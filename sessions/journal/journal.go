@@ -45,6 +45,7 @@ type Journal struct {
 	writer   *conn
 	nextTrim int       // log length at which the next checkpoint starts
 	last     time.Time // of the last update: time does not run backwards in here
+	known    known
 
 	mu       sync.Mutex
 	failed   error // why nothing is acknowledged any more
@@ -163,6 +164,7 @@ func (j *Journal) reopen(ctx context.Context) error {
 	// Its closing checkpoint leaves out what failed to commit, when it works; when not, connect says what is wrong.
 	_ = j.writer.close()
 	j.writer = nil
+	j.known.forgetAll()
 	j.file.renew()
 	full, err := j.connect(ctx, true)
 	j.mu.Lock()

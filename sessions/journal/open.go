@@ -29,7 +29,7 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 		o.Now = time.Now
 	}
 	if o.checkpoint <= 0 {
-		o.checkpoint = 1000
+		o.checkpoint = 4000
 	}
 	if o.disk == nil {
 		o.disk = osDisk{}

@@ -23,7 +23,8 @@ func (tx *Tx) DeleteSession(id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec("UPDATE sessions SET first_seq = last_seq + 1 WHERE id = ?", id)
+	tx.forgetSession(id)
+	_, err = tx.exec("UPDATE sessions SET first_seq = last_seq + 1, unread = 0 WHERE id = ?", id)
 	return err
 }
 
@@ -38,6 +39,7 @@ func (tx *Tx) KeepEvents(session string, n int64) (int64, error) {
 	if first == s.FirstSeq {
 		return 0, nil
 	}
+	tx.forgetSession(session)
 	_, err = tx.exec("UPDATE sessions SET first_seq = ? WHERE n = ?", first, s.N)
 	return first - s.FirstSeq, err
 }
@@ -45,6 +47,7 @@ func (tx *Tx) KeepEvents(session string, n int64) (int64, error) {
 // KeepEventsOfAll is KeepEvents for every session, and tells how many sessions lost some.
 func (tx *Tx) KeepEventsOfAll(n int64) (int64, error) {
 	n = max(n, 0)
+	tx.forgetRows()
 	return tx.exec("UPDATE sessions SET first_seq = last_seq - ? + 1 WHERE last_seq - first_seq + 1 > ?", n, n)
 }
 
@@ -94,8 +97,9 @@ func (tx *Tx) purge() (int64, error) {
 	if err != nil || !found {
 		return 0, err
 	}
+	tx.forgetRows()
 	for _, sql := range []string{
-		`DELETE FROM inputs WHERE rowid IN (SELECT i.rowid FROM generations g JOIN inputs i ON i.generation = g.id WHERE g.session = ? LIMIT ?)`,
+		`DELETE FROM inputs WHERE (generation, n) IN (SELECT i.generation, i.n FROM generations g JOIN inputs i ON i.generation = g.id WHERE g.session = ? LIMIT ?)`,
 		`DELETE FROM requests WHERE n IN (SELECT n FROM requests WHERE session = ? LIMIT ?)`,
 		`DELETE FROM commands WHERE position IN (SELECT position FROM commands WHERE session = ? LIMIT ?)`,
 		`DELETE FROM generations WHERE rowid IN (SELECT rowid FROM generations WHERE session = ? LIMIT ?)`,

@@ -35,6 +35,8 @@ type Session struct {
 	LastSeq     int64                 `json:"last_seq,omitempty"`  // moved by AppendEvents alone
 	CreatedAt   time.Time             `json:"created_at,omitzero"`
 	UpdatedAt   time.Time             `json:"updated_at,omitzero"`
+
+	unread bool // it has events that its principal has not acknowledged
 }
 
 // Settings is what create asked for beside the selection, without its secrets: of the environment and of MCP servers
@@ -59,7 +61,7 @@ type SessionFilter struct {
 }
 
 const sessionColumns = `n, id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked, settings, evidence,
-	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent, first_seq, last_seq, created, updated`
+	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent, first_seq, last_seq, created, updated, unread`
 
 func scanSession(r *row) Session {
 	s := Session{N: r.int(), ID: r.text(), Principal: r.text(), Runner: r.text(), Cwd: r.text(), Title: r.text(),
@@ -73,7 +75,7 @@ func scanSession(r *row) Session {
 	r.json(&s.Error)
 	r.json(&s.Usage)
 	r.json(&s.Spent)
-	s.FirstSeq, s.LastSeq, s.CreatedAt, s.UpdatedAt = r.int(), r.int(), r.time(), r.time()
+	s.FirstSeq, s.LastSeq, s.CreatedAt, s.UpdatedAt, s.unread = r.int(), r.int(), r.time(), r.time(), r.bool()
 	return s
 }
 
@@ -116,7 +118,9 @@ func (tx *Tx) InsertSession(s *Session) error {
 }
 
 // FindSession returns a session, deleted ones too, and whether there is one.
-func (tx *Tx) FindSession(id string) (s Session, found bool, err error) {
+func (tx *Tx) FindSession(id string) (s Session, found bool, err error) { return tx.knownSession(id) }
+
+func (tx *Tx) readSession(id string) (s Session, found bool, err error) {
 	found, err = tx.one(func(r *row) { s = scanSession(r) }, "SELECT "+sessionColumns+" FROM sessions WHERE id = ?", id)
 	return s, found, err
 }
@@ -169,24 +173,31 @@ func (tx *Tx) putSession(s *Session, state sessions.SessionState, changes ...fun
 		change(s)
 	}
 	s.N, s.ID, s.Principal, s.State, s.CreatedAt = was.N, was.ID, was.Principal, state, was.CreatedAt
-	s.FirstSeq, s.LastSeq, s.UpdatedAt = was.FirstSeq, was.LastSeq, tx.now
+	s.FirstSeq, s.LastSeq, s.UpdatedAt, s.unread = was.FirstSeq, was.LastSeq, tx.now, was.unread
 	j, err := encodeAll(s.Asked, s.Settings, s.Evidence, s.Capability, s.Containment, s.Error, s.Usage, s.Spent)
 	if err != nil {
 		return err
 	}
 	tx.Touch(s.ID)
+	tx.forgetSession(s.ID)
 	_, err = tx.exec(`UPDATE sessions SET runner=?, cwd=?, title=?, state=?, generation=?, native_id=?, had_turn=?, asked=?, settings=?,
 		evidence=?, capability=?, lease=?, lease_term=?, workspace_id=?, node_id=?, origin=?, containment=?, error=?, usage=?,
 		spent=?, updated=? WHERE n = ?`,
 		s.Runner, s.Cwd, s.Title, s.State, s.Generation, s.NativeID, s.HadTurn, j[0], j[1], j[2], j[3], s.Lease, s.LeaseTerm,
 		s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], j[7], s.UpdatedAt, s.N)
+	if err == nil {
+		remember(&tx.j.known.sessions, s.ID, *s)
+	}
 	return err
 }
+
+// liveSessions repeats the condition of the partial index, so that it is used.
+const liveSessions = "WHERE state <> 'closed' AND state <> 'failed' AND state <> 'deleted'"
 
 // LiveSessions returns, oldest first, every session that a starting host must look at: those that are reserved or have,
 // or are about to have, a bridge.
 func (tx *Tx) LiveSessions() ([]Session, error) {
-	return tx.sessions("WHERE state NOT IN ('closed', 'failed', 'deleted') ORDER BY n")
+	return tx.sessions(liveSessions + " ORDER BY n")
 }
 
 // ListSessions returns up to limit sessions in the order of their creation, after the one with N after (0: from the

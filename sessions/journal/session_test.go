@@ -195,7 +195,7 @@ func TestI14_StartReadsLiveSessionsOnly(t *testing.T) {
 	j := openFake(t, newFakeDisk(t, 1))
 	view(t, j, func(tx *Tx) error {
 		for what, c := range map[string]struct{ sql, index string }{
-			"live sessions": {"SELECT " + sessionColumns + " FROM sessions WHERE state NOT IN ('closed', 'failed', 'deleted') ORDER BY n", "sessions_live"},
+			"live sessions": {"SELECT " + sessionColumns + " FROM sessions " + liveSessions + " ORDER BY n", "sessions_live"},
 			"generations":   {"SELECT " + generationColumns + " FROM generations WHERE ended = 0 ORDER BY session", "generations_live"},
 			"open commands": {"SELECT " + commandColumns + " FROM commands " + openCommands + " ORDER BY position", "commands_open"},
 			"running":       {"SELECT * FROM commands WHERE session = ? AND steer = '' AND state IN ('submitted', 'accepted')", "commands_running"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -20,8 +21,9 @@ type Tx struct {
 	c        *conn
 	writable bool
 	now      time.Time
-	touched  map[string]struct{} // sessions whose rows or events changed
-	fault    error               // the first fault of the storage; the transaction fails with it whatever fn returns
+	wrote    bool     // a statement that changes rows has run
+	touched  []string // sessions whose rows or events changed, each once
+	fault    error    // the first fault of the storage; the transaction fails with it whatever fn returns
 }
 
 // errEnough stops a query early.
@@ -34,8 +36,8 @@ func (tx *Tx) Now() time.Time { return tx.now }
 
 // Touch reports a session as changed to Options.Committed although no row of it was written.
 func (tx *Tx) Touch(session string) {
-	if tx.touched != nil && session != "" {
-		tx.touched[session] = struct{}{}
+	if tx.writable && session != "" && !slices.Contains(tx.touched, session) {
+		tx.touched = append(tx.touched, session)
 	}
 }
 
@@ -44,27 +46,17 @@ func (tx *Tx) exec(sql string, args ...any) (int64, error) {
 	if !tx.writable {
 		return 0, errView
 	}
+	tx.wrote = true
 	if err := tx.query(nil, sql, args...); err != nil {
 		return 0, err
 	}
 	return tx.c.db.Changes(), nil
 }
 
-// change runs a statement that changes one row and returns some of it, and tells whether there was that row.
-func (tx *Tx) change(scan func(*row), sql string, args ...any) (bool, error) {
-	if !tx.writable {
-		return false, errView
-	}
-	return tx.one(scan, sql, args...)
-}
-
 // query runs a statement and gives each row to each, until it returns an error. errEnough ends it without one.
 func (tx *Tx) query(each func(*row) error, sql string, args ...any) error {
-	if tx.c == nil {
-		return sessions.Errorf(sessions.CodeInternal, "a journal transaction was used after its end")
-	}
-	if tx.fault != nil {
-		return tx.fault
+	if err := tx.usable(); err != nil {
+		return err
 	}
 	s, err := tx.c.take(sql)
 	if err != nil {
@@ -145,6 +137,14 @@ func bind(s *sqlite3.Stmt, i int, a any) error {
 		return s.BindBool(i, v)
 	case time.Time:
 		return s.BindInt64(i, nanos(v))
+	case sessions.EventKind:
+		return s.BindText(i, string(v))
+	case sessions.SessionState:
+		return s.BindText(i, string(v))
+	case sessions.CommandState:
+		return s.BindText(i, string(v))
+	case InputState:
+		return s.BindText(i, string(v))
 	}
 	if v := reflect.ValueOf(a); v.Kind() == reflect.String {
 		return s.BindText(i, v.String())

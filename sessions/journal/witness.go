@@ -17,6 +17,7 @@ import (
 type witness struct {
 	vfs.VFS
 	name string
+	log  gather
 
 	mu     sync.Mutex
 	reason error // of the last change that failed
@@ -78,6 +79,7 @@ func (w *witness) renew() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reason, w.lost = nil, nil
+	w.log.forget()
 }
 
 func (w *witness) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
@@ -95,7 +97,7 @@ func (w *witness) wrap(f vfs.File, name string, flags vfs.OpenFlag, err error) (
 	if err != nil {
 		return nil, flags, w.saw("open", name, err)
 	}
-	return &watched{File: f, w: w, name: name}, flags, nil
+	return &watched{File: f, w: w, name: name, log: flags&vfs.OPEN_WAL != 0}, flags, nil
 }
 
 func (w *witness) Delete(name string, syncDir bool) error {
@@ -110,6 +112,7 @@ type watched struct {
 	vfs.File
 	w    *witness
 	name string
+	log  bool // it is the log, whose writes are gathered
 }
 
 var (
@@ -120,15 +123,59 @@ var (
 )
 
 func (f *watched) WriteAt(p []byte, off int64) (int, error) {
-	n, err := f.File.WriteAt(p, off)
-	return n, f.w.saw("write", f.name, err)
+	if f.log {
+		return len(p), f.w.log.add(p, off, f.write)
+	}
+	return len(p), f.write(p, off)
+}
+
+func (f *watched) write(p []byte, off int64) error {
+	_, err := f.File.WriteAt(p, off)
+	return f.w.saw("write", f.name, err)
+}
+
+// flush has the disk know of everything that was written to this file.
+func (f *watched) flush() error {
+	if !f.log {
+		return nil
+	}
+	return f.w.log.flush(f.write)
+}
+
+func (f *watched) ReadAt(p []byte, off int64) (int, error) {
+	if f.log {
+		f.w.log.show(f.write)
+	}
+	return f.File.ReadAt(p, off)
+}
+
+func (f *watched) Size() (int64, error) {
+	if f.log {
+		f.w.log.show(f.write)
+	}
+	return f.File.Size()
 }
 
 func (f *watched) Truncate(size int64) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
 	return f.w.saw("truncate", f.name, f.File.Truncate(size))
 }
 
-func (f *watched) Sync(flags vfs.SyncFlag) error { return f.w.saw("sync", f.name, f.File.Sync(flags)) }
+func (f *watched) Sync(flags vfs.SyncFlag) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.w.saw("sync", f.name, f.File.Sync(flags))
+}
+
+func (f *watched) Close() error {
+	if f.log {
+		f.w.log.show(f.write)
+	}
+	return f.File.Close()
+}
 
 // DeviceCharacteristics leaves out atomic batches, which would go past WriteAt.
 func (f *watched) DeviceCharacteristics() vfs.DeviceCharacteristic {

@@ -16,9 +16,10 @@ import (
 func hold(t *testing.T, j *Journal) (release func()) {
 	t.Helper()
 	inside, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	entered := sync.OnceFunc(func() { close(inside) })
 	go func() {
 		ended <- j.Update(context.Background(), func(*Tx) error {
-			close(inside)
+			entered()
 			<-free
 			return nil
 		})
