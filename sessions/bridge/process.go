@@ -24,6 +24,7 @@ type agentProcess struct {
 	conn   *wire.Conn
 	agent  sessions.Agent // nil for a probe
 	stderr *tail
+	spoke  chan struct{} // closed when nobody can write to stderr any more
 	opened bool
 	asked  chan struct{} // closed when the open has an answer, whichever
 }
@@ -63,10 +64,11 @@ func (b *Bridge) start(s Spec) (*agentProcess, error) {
 	inR.Close()
 	outW.Close()
 	errW.Close()
-	p := &agentProcess{spec: s, child: child, stderr: &tail{max: 8 << 10}, asked: make(chan struct{})}
+	p := &agentProcess{spec: s, child: child, stderr: &tail{max: 8 << 10}, spoke: make(chan struct{}), asked: make(chan struct{})}
 	p.conn = wire.New(outR, inW, wire.Options{Generation: s.Open.Generation})
 	b.wg.Go(func() {
 		defer errR.Close()
+		defer close(p.spoke)
 		io.Copy(p.stderr, errR)
 	})
 	b.wg.Go(func() { // a grandchild that holds stderr must not hold the bridge
@@ -181,6 +183,10 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 	}
 	select {
 	case <-p.child.Done():
+		select { // its last words may still be in the pipe, which what it started may hold open
+		case <-p.spoke:
+		case <-time.After(time.Second):
+		}
 		said := p.stderr.String()
 		e := sessions.Errorf(sessions.CodeAgentExited, "%s ended during its handshake: %s", p.name(), p.ending())
 		if said != "" {
