@@ -55,6 +55,8 @@ type FilePolicy struct {
 	ReadOnly int      `json:"read_only"`         // paths in writable folders that may not be changed: hooks, configuration
 	Hidden   int      `json:"hidden"`            // paths that may not even be read: credentials, sockets
 	Holes    []string `json:"holes,omitempty"`   // what was found and cannot be held, a sentence each
+	// Watched are folders of git's in which no file commondir may come to be: it is removed, and ends the session.
+	Watched []string `json:"watched,omitempty"`
 }
 
 // Selections pairs what was asked with what was confirmed.

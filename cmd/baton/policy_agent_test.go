@@ -193,3 +193,31 @@ func TestPolicyOfAWorkspaceBehindALink(t *testing.T) {
 		t.Error("it did not write to its workspace")
 	}
 }
+
+// What git would take programs from outside of the session is not left behind, and whoever plants it is stopped.
+func TestPolicySeesWhatIsPlanted(t *testing.T) {
+	w := newWorld(t, "BATON_RUNNER_CURSOR=baton:agent")
+	w.repository(w.work)
+	f := w.open()
+	defer f.close()
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": w.work, "wait_seconds": 30}).Session
+	needPolicy(t, s)
+	if e := s.Selections.Evidence.Files; e == nil || !slices.Equal(e.Watched, []string{filepath.Join(w.work, ".git")}) {
+		t.Errorf("evidence: %+v", e)
+	}
+	sent := f.send(s.SessionID, "[run mkdir evil && cp -r .git/* evil && git config -f evil/config core.fsmonitor 'touch owned' && echo ../evil > .git/commondir; sleep 600]")
+	if sent.Command.State != sessions.CommandUnknown {
+		t.Errorf("the command is %s", sent.Command.State)
+	}
+	waited := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "wait_seconds": 30}).Sessions[0].Session
+	if e := waited.Error; waited.State != sessions.SessionFailed || e == nil || e.Code != sessions.CodeSandboxUnavailable || !strings.Contains(e.Message, "planted") {
+		t.Errorf("%s: %v", waited.State, e)
+	}
+	if exists(w.work + "/.git/commondir") {
+		t.Error("it is still there")
+	}
+	w.git(w.work, "status")
+	if exists(w.work + "/owned") {
+		t.Error("git ran a planted program")
+	}
+}

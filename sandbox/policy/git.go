@@ -78,7 +78,7 @@ func (c *compiler) repository(root, path string, d fs.DirEntry) {
 			c.hole("%s has a file commondir, so git takes its configuration from elsewhere: see that it is yours", path)
 		}
 		c.rules[path] = sandbox.Writable // a mount of its own, so that it cannot be moved away
-		c.gitFolder(root, path)
+		c.gitFolder(root, path, filepath.Dir(path))
 	case d.Type().IsRegular():
 		common, err := worktree(path)
 		c.rules[path] = sandbox.ReadOnly
@@ -98,16 +98,23 @@ func (c *compiler) repository(root, path string, d fs.DirEntry) {
 		}
 		if c.rules[common] == "" {
 			c.rules[common] = sandbox.Writable
-			c.gitFolder(common, common)
+			c.gitFolder(common, common, filepath.Dir(path))
+		} else {
+			c.gitCode(common, []string{filepath.Dir(path)})
 		}
 	default:
 		c.hole("%s is neither a folder nor a file; what it leads to is not protected", path)
 	}
 }
 
-// gitFolder protects what is in a .git, those of submodules and other worktrees in it included. Its hooks folder is made
-// where it is missing, since one that is not there cannot be protected.
-func (c *compiler) gitFolder(root, dir string) {
+// gitFolder protects what is in a .git, those of submodules and other worktrees in it included, and what its configuration
+// names as code. Its hooks folder is made where it is missing, since one that is not there cannot be protected. tops are
+// the folders that git works in by it, as far as they are known.
+func (c *compiler) gitFolder(root, dir string, tops ...string) {
+	c.gitCode(dir, tops)
+	if _, err := os.Lstat(filepath.Join(dir, "commondir")); errors.Is(err, os.ErrNotExist) {
+		c.watched = append(c.watched, dir)
+	}
 	hooks := filepath.Join(dir, "hooks")
 	if err := os.Mkdir(hooks, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		c.hole("%s is not there and could not be made: %v", hooks, err)

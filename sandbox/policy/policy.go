@@ -8,10 +8,14 @@
 // Credentials of the user's other programs, and the sockets of container engines, are hidden under every sandbox but
 // danger-full-access. Baton's own folders are not dealt with here: they are masked at every launch, under every sandbox.
 //
+// What git's configuration names as code within a workspace is read-only too: folders of hooks, included files, filters and
+// drivers. What those call in their turn is not looked for.
+//
 // What no rule can do is said in Policy.Holes, and what is so for every session is this: a file or folder that is not
 // there when the session starts cannot be protected, so that in a folder without .git a repository with hooks can be
-// made, start files of shells and editors too, and in the .git of a plain repository a file commondir; the agent can read
-// what it logs in with, and so can the commands that it runs.
+// made, and start files of shells and editors too; in a .git the state of a rebase can be made, whose commands run when
+// somebody continues it; the agent can read what it logs in with, and so can the commands that it runs. A file commondir in
+// the .git of a plain repository can be made, and has to be looked for: Policy.Watched.
 package policy
 
 import (
@@ -47,6 +51,9 @@ type Policy struct {
 	Writable   []string            // what is writable, the session's private folders left out
 	Private    []string
 	Holes      []string // what was found that the rules cannot hold, a sentence each
+	// Watched are folders of git's without a file commondir. git never makes one there, and whoever does has git take its
+	// configuration, and so programs to run, from elsewhere. No rule holds a file that is not there: it has to be looked for.
+	Watched []string
 }
 
 // Compile looks at the files that there are and makes the rules. It makes the folders of a known agent's own state, where
@@ -76,6 +83,11 @@ type compiler struct {
 	rules map[string]sandbox.Access
 	roots []string // real paths of what was asked to be writable
 	holes []string
+
+	watched     []string // folders of git's, see Policy.Watched
+	userGit     []setting
+	userGitRead bool
+	gitCodes    int // protected because git's configuration names them
 }
 
 // around makes the rules of the whole policy.
@@ -213,7 +225,8 @@ func (c *compiler) program(path string) string {
 
 // policy gives the rules. What lies below something hidden needs none.
 func (c *compiler) policy() Policy {
-	p := Policy{Env: c.Env, Holes: c.holes}
+	slices.Sort(c.watched)
+	p := Policy{Env: c.Env, Holes: c.holes, Watched: slices.Compact(c.watched)}
 	fs := &sandbox.Filesystem{Name: Hidden, ReadOnly: c.Around}
 	if c.Around {
 		fs.Name = c.Sandbox

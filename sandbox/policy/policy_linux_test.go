@@ -112,10 +112,14 @@ func TestRepository(t *testing.T) {
 	if log := u.git(work, "log", "--oneline"); !strings.Contains(log, "two") {
 		t.Errorf("log: %s", log)
 	}
-	// A known hole: in the .git of a plain repository the file commondir can be made, and git outside follows it.
+	// No rule holds this: in the .git of a plain repository the file commondir can be made, and git outside follows it. It is
+	// to be looked for, and the bridge of a session does.
 	s.can("echo ../away > .git/commondir")
+	if want := []string{filepath.Join(work, ".git"), filepath.Join(work, "nested/.git")}; !slices.Equal(s.Watched, want) {
+		t.Errorf("to be looked at: %q, want %q", s.Watched, want)
+	}
 	p, err := Compile(u.ask("opencode", sessions.SandboxWorkspaceWrite, work))
-	if err != nil || len(p.Holes) == 0 || !strings.Contains(strings.Join(p.Holes, "\n"), "commondir") {
+	if err != nil || len(p.Watched) != 1 || !strings.Contains(strings.Join(p.Holes, "\n"), "commondir") {
 		t.Errorf("the next session does not say so: %q, %v", p.Holes, err)
 	}
 }

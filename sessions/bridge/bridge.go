@@ -84,6 +84,8 @@ type Bridge struct {
 	agent      *agentProcess
 	files      *sessions.FilePolicy // in force, nil for none
 	stop       sync.Once
+	planting   sync.Once
+	violation  *sessions.Error // of the policy, by the agent; nil once it is told
 }
 
 // orphanTimer fires when no host came back in time.

@@ -96,6 +96,7 @@ func (b *Bridge) open(s Spec) {
 		b.fail(err)
 		return
 	}
+	b.watchPlanting(s.Open.Files)
 	p, err := b.start(s)
 	if err != nil {
 		b.fail(sessions.AsError(err))

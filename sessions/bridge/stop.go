@@ -13,6 +13,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 	b.stop.Do(func() {
 		failpoint.Hit("bridge.shutdown")
 		b.spool.lift()
+		b.tellViolation()
 		b.cancelRunning(asked)
 		b.stopping.cancel(why)
 		p := b.started()
@@ -27,6 +28,8 @@ func (b *Bridge) shutdown(why error, asked bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		empty := b.o.Reaper.KillAll(ctx)
 		cancel()
+		b.unplant() // nobody is left who could do it again
+		b.tellViolation()
 		if p != nil {
 			p.conn.Close()
 			if p.agent != nil {

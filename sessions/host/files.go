@@ -1,11 +1,14 @@
 package host
 
 import (
+	"context"
+
 	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sandbox/policy"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
 )
 
 // maxProcesses caps the processes and threads of one session, so that what starts others without end stops at its own
@@ -38,7 +41,7 @@ func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesyst
 	if err != nil || p.Filesystem == nil {
 		return nil, err
 	}
-	f := &sessions.FilePolicy{Name: p.Filesystem.Name, Writable: p.Writable, Private: p.Private, Holes: p.Holes}
+	f := &sessions.FilePolicy{Name: p.Filesystem.Name, Writable: p.Writable, Private: p.Private, Holes: p.Holes, Watched: p.Watched}
 	for _, r := range p.Filesystem.Rules {
 		switch r.Access {
 		case sandbox.ReadOnly:
@@ -60,4 +63,21 @@ func (t *tender) files() *sandbox.Filesystem {
 		return l.files
 	}
 	return nil // and should that not be what the session was planned with, its bridge refuses to open it
+}
+
+// unplant removes what a bridge that is gone could not, and notes it as the reason of the session's end.
+func (t *tender) unplant() {
+	f := t.policy
+	if f == nil { // another host launched it
+		if err := t.h.j.View(context.WithoutCancel(t.h.life), func(tx *journal.Tx) error {
+			s, err := tx.GetSession("", t.session)
+			f = s.Evidence.Files
+			return err
+		}); err != nil {
+			t.h.o.Log.Warn().Err(err).Str("session", t.session).Msg("whether files were planted is not known")
+		}
+	}
+	if found := bridge.Unplant(f); len(found) > 0 && t.cause == nil {
+		t.cause = bridge.Planted(found)
+	}
 }

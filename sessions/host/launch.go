@@ -149,6 +149,7 @@ func (t *tender) start() error {
 		if err := l.unmoved(); err != nil {
 			return err
 		}
+		t.policy = l.spec.Open.Files
 	}
 	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(),
 		Filesystem: t.files(), MaxProcesses: maxProcesses, Dir: "/"})

@@ -46,11 +46,12 @@ type tender struct {
 
 	proc     process
 	record   sandbox.Record
-	sentIn   uint64    // the highest input that any host may have written to the bridge
-	lastOut  uint64    // the last frame that is durable
-	farewell bool      // the bridge's last frame is durable
-	closeBy  time.Time // when the bridge must have ended, once it was asked to
-	launchBy time.Time // when the launch must have come, once it was missed
+	policy   *sessions.FilePolicy // that this host launched the bridge with
+	sentIn   uint64               // the highest input that any host may have written to the bridge
+	lastOut  uint64               // the last frame that is durable
+	farewell bool                 // the bridge's last frame is durable
+	closeBy  time.Time            // when the bridge must have ended, once it was asked to
+	launchBy time.Time            // when the launch must have come, once it was missed
 	cause    *sessions.Error
 }
 
@@ -437,6 +438,7 @@ func (h *Host) finish(t *tender, verdict sandbox.Verdict) {
 		recovery := h.disk.recovery()
 		var err error
 		if whole, err = t.takeRest(); err == nil {
+			t.unplant()
 			failpoint.Hit("host.end.before")
 			end := ending{h: h, session: t.session, generation: t.generation, verdict: verdict, cause: t.cause, farewell: t.farewell,
 				neverSent: func(n uint64) bool { return n > t.sentIn }}
