@@ -42,7 +42,8 @@ type Agent struct {
 	session            string // the agent's id of the conversation
 	sandbox, sandboxBy string // what is enforced around it, and by whom
 	resumed            bool
-	replay             bool // between session/load and its response: everything is history
+	replay             bool       // between session/load and its response: everything is history
+	retelling          *retelling // of that history, where it is wanted
 	settings           settings
 	requests           requests
 	turn               *turn

@@ -12,6 +12,38 @@ const (
 	listTimeout = 10 * time.Second
 )
 
+// conversations calls see with every conversation that the agent's list has, until see returns false. whole is false
+// where the list goes on without an end. cwd "" is every directory.
+func (a *Agent) conversations(ctx context.Context, cwd string, see func(conversation) bool) (whole bool, err error) {
+	params := struct {
+		Cwd    string `json:"cwd,omitempty"`
+		Cursor string `json:"cursor,omitempty"`
+	}{Cwd: cwd}
+	for range maxPages {
+		m, err := a.call(ctx, methodList, params, min(a.o.HandshakeTimeout, listTimeout))
+		if err != nil {
+			return false, a.answeredError(methodList, err)
+		}
+		var r struct {
+			Sessions []conversation `json:"sessions"`
+			Next     string         `json:"nextCursor"`
+		}
+		if err := decode(m.Result, &r); err != nil {
+			return false, sessions.Errorf(sessions.CodeAgentProtocol, "the agent's answer to session/list cannot be read: %w", err)
+		}
+		for _, c := range r.Sessions {
+			if c.ID != "" && !see(c) {
+				return true, nil
+			}
+		}
+		if r.Next == "" || r.Next == params.Cursor {
+			return true, nil
+		}
+		params.Cursor = r.Next
+	}
+	return false, nil
+}
+
 // remembers tells whether the agent's own list of conversations names one. sure is false where the agent has no list,
 // or none that can be read to its end.
 //
@@ -21,34 +53,14 @@ func (a *Agent) remembers(ctx context.Context, cwd, id string) (there, sure bool
 	if !offered(a.initial.AgentCapabilities.SessionCapabilities.List) {
 		return false, false
 	}
-	params := struct {
-		Cwd    string `json:"cwd"`
-		Cursor string `json:"cursor,omitempty"`
-	}{Cwd: cwd}
-	for range maxPages {
-		m, err := a.call(ctx, methodList, params, min(a.o.HandshakeTimeout, listTimeout))
-		if err != nil {
-			a.log.Debug().Err(err).Msg(methodList)
-			return false, false
-		}
-		var r struct {
-			Sessions []sessionID `json:"sessions"`
-			Next     string      `json:"nextCursor"`
-		}
-		if decode(m.Result, &r) != nil {
-			return false, false
-		}
-		for _, s := range r.Sessions {
-			if s.SessionID == id {
-				return true, true
-			}
-		}
-		if r.Next == "" || r.Next == params.Cursor {
-			return false, true
-		}
-		params.Cursor = r.Next
+	whole, err := a.conversations(ctx, cwd, func(c conversation) bool {
+		there = c.ID == id
+		return !there
+	})
+	if err != nil {
+		a.log.Debug().Err(err).Msg(methodList)
 	}
-	return false, false
+	return there, there || whole && err == nil
 }
 
 // notLoaded is what the failure of session/load or session/resume means: with nothing, that the agent has no such

@@ -129,6 +129,7 @@ func (a *Agent) handshake(ctx context.Context, p sessions.OpenParams, native map
 			Details: kept(caps.raw),
 		},
 		Recreated: recreated,
+		History:   a.retold(),
 	}, nil
 }
 
@@ -263,6 +264,9 @@ func (a *Agent) resume(ctx context.Context, p sessions.OpenParams) (nothing bool
 		return true, sessions.Errorf(sessions.CodeUnsupported, "this agent cannot resume a conversation").Do("create a new session")
 	}
 	a.session, a.resumed, a.replay = p.NativeID, true, true
+	if p.Replay && method == methodLoad {
+		a.retelling = newRetelling()
+	}
 	params := sessionParams{SessionID: p.NativeID, Cwd: p.Cwd, MCPServers: []struct{}{}}
 	m, err := a.call(ctx, method, params, a.o.LoadTimeout)
 	a.replay = false

@@ -49,6 +49,9 @@ func (a *Agent) update(params json.RawMessage) {
 		return
 	}
 	if a.history(agent, message, tool, kind) {
+		if a.replay && a.retelling != nil && agent == "" {
+			a.retelling.take(kind, message, raw)
+		}
 		return
 	}
 	f := a.place(agent, kind, message, tool)

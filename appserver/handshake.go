@@ -12,11 +12,7 @@ import (
 // handshake is what comes before any thread: who Codex is, what it offers and whether it can be used.
 func (a *Agent) handshake(ctx context.Context) (models catalog, v version, err error) {
 	var hello initializeResult
-	err = a.ask(ctx, "initialize", initializeParams{
-		ClientInfo:   clientInfo{Name: "baton", Title: "Baton", Version: a.o.Version},
-		Capabilities: capabilities{ExperimentalAPI: true},
-	}, &hello)
-	if err != nil {
+	if err = a.ask(ctx, "initialize", a.initialize(), &hello); err != nil {
 		return models, v, err
 	}
 	if v, err = parseVersion(hello.UserAgent); err != nil {
@@ -39,6 +35,11 @@ func (a *Agent) handshake(ctx context.Context) (models catalog, v version, err e
 		return models, v, err
 	}
 	return models, v, a.do(ctx, func() { a.models = models })
+}
+
+func (a *Agent) initialize() initializeParams {
+	return initializeParams{ClientInfo: clientInfo{Name: "baton", Title: "Baton", Version: a.o.Version},
+		Capabilities: capabilities{ExperimentalAPI: true}}
 }
 
 var errNotLoggedIn = sessions.Errorf(sessions.CodeNotLoggedIn, "Codex is not logged in").Do("run `codex login` in a terminal, as the same user and with the same CODEX_HOME")

@@ -50,6 +50,14 @@ func unknownMethod(err error) bool {
 // noRollout: the thread is not on disk. That is so for an unknown id and for a thread that never ran a turn.
 func noRollout(err error) bool { return says(err, "no rollout found") }
 
+// noThread: thread/read has no such thread, or the id is none.
+func noThread(err error) bool {
+	return says(err, "thread not loaded") || says(err, "invalid thread id") || noRollout(err)
+}
+
+// notListed: the record of the thread has no list of items.
+func notListed(err error) bool { return says(err, "is not supported yet") }
+
 // otherWriter: another process has the thread open.
 func otherWriter(err error) bool { return says(err, "already has an active writer") }
 

@@ -83,6 +83,11 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 	}
 	opened = sessions.Opened{NativeID: thread.Thread.ID, Evidence: evidence, Recreated: recreated,
 		Capability: capability(models, v, thread.Model), Data: map[string]any{}}
+	if p.Replay && !recreated {
+		if opened.History, err = a.conversationPast(ctx); err != nil {
+			return opened, err
+		}
+	}
 	if thread.Thread.Path != "" {
 		opened.Data["rollout"] = filepath.Clean(thread.Thread.Path)
 	}

@@ -67,6 +67,7 @@ type OpenParams struct {
 	HadTurn       bool     // whether NativeID ever ran a turn
 	Unknown       []string // command ids to settle by the agent's own record, at resume
 	Spent         Spent    // by earlier generations
+	Replay        bool     // NativeID was never a session's: its history is wanted
 }
 
 // Opened is what the agent confirmed.
@@ -77,6 +78,7 @@ type Opened struct {
 	Settled    []Settlement   `json:"settled,omitempty"`
 	Recreated  bool           `json:"recreated,omitempty"` // NativeID had nothing to resume; this is a new conversation
 	Data       map[string]any `json:"data,omitempty"`
+	History    []Event        `json:"-"` // of the conversation, where Replay was asked; the bridge tells it as events
 }
 
 // Prompt is one command as the adapter gets it.

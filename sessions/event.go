@@ -61,6 +61,7 @@ type Event struct {
 	Final     bool            `json:"final,omitempty"`     // text, plan: Text is the item's whole and last text, not a delta
 	Abandoned bool            `json:"abandoned,omitempty"` // text: the item will never complete (a retry or steer replaced it)
 	Late      bool            `json:"late,omitempty"`      // arrived after its turn had ended
+	Replay    bool            `json:"replay,omitempty"`    // from before the session was Baton's, as the agent's record has it: evidence of nothing
 	Redacted  bool            `json:"redacted,omitempty"`  // something in it was taken for a secret, and [redacted] stands in its place
 	Tool      *Tool           `json:"tool,omitempty"`      // tool.*
 	Request   *Request        `json:"request,omitempty"`   // approval.requested, question.requested, request.resolved

@@ -25,7 +25,7 @@ type Session struct {
 	Lease       string         `json:"lease,omitempty"`
 	WorkspaceID string         `json:"workspace_id,omitempty"`
 	NodeID      string         `json:"node_id"` // local
-	Origin      string         `json:"origin"`  // baton, foreign
+	Origin      string         `json:"origin"`  // baton, adopted
 	Containment Containment    `json:"containment"`
 	Cursor      string         `json:"cursor"`             // the end of its events now
 	Recovery    string         `json:"recovery,omitempty"` // one sentence: what the user can do next

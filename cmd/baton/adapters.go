@@ -26,6 +26,9 @@ func adapters() map[string]bridge.Adapter {
 			Probe: func(ctx context.Context, c *wire.Conn, _ bridge.Spec, log *zerolog.Logger) (sessions.Probe, error) {
 				return appserver.Probe(ctx, c, appserver.Options{Logger: log, Version: version})
 			},
+			Foreign: func(ctx context.Context, c *wire.Conn, _ bridge.Spec, ask sessions.ForeignAsk, log *zerolog.Logger) (sessions.ForeignSaid, error) {
+				return appserver.Foreign(ctx, c, ask, appserver.Options{Logger: log, Version: version})
+			},
 		},
 		"acp": {
 			New: func(c *wire.Conn, sink sessions.Sink, s bridge.Spec, log *zerolog.Logger) sessions.Agent {
@@ -33,6 +36,9 @@ func adapters() map[string]bridge.Adapter {
 			},
 			Probe: func(ctx context.Context, c *wire.Conn, s bridge.Spec, log *zerolog.Logger) (sessions.Probe, error) {
 				return acp.Probe(ctx, c, acpOptions(s, log))
+			},
+			Foreign: func(ctx context.Context, c *wire.Conn, s bridge.Spec, ask sessions.ForeignAsk, log *zerolog.Logger) (sessions.ForeignSaid, error) {
+				return acp.Foreign(ctx, c, ask, acpOptions(s, log))
 			},
 		},
 	}

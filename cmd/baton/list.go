@@ -13,13 +13,16 @@ func newList() *cobra.Command {
 	var v verb
 	var a sessions.ListArgs
 	var state string
+	var foreign bool
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ps", "ls"},
 		Short:   "Show sessions, newest first",
 		Long: "Shows the sessions of the principal that are live, or with --all closed and failed ones too. A session whose processes died\n" +
-			"is shown as what it is. On a terminal of less than 120 columns ids are cut to what tells them apart.",
-		Example: "  baton list --all -o wide\n  baton ps --json",
+			"is shown as what it is. On a terminal of less than 120 columns ids are cut to what tells them apart.\n\n" +
+			"--foreign shows something else: the conversations that the agents themselves keep, and that are no sessions of Baton's,\n" +
+			"with the process that holds one where that can be seen. baton read --native and baton resume --native take their ids.",
+		Example: "  baton list --all -o wide\n  baton ps --json\n  baton list --foreign -r codex",
 		Args:    exactly(0, 0, "no argument beside its flags"),
 	}
 	v.add(c, "wide", "id")
@@ -28,6 +31,7 @@ func newList() *cobra.Command {
 	c.Flags().StringVarP(&a.Runner, "runner", "r", "", "only those of this runner")
 	c.Flags().StringVar(&state, "state", "", "only those in this state")
 	c.Flags().IntVarP(&a.Limit, "limit", "n", 0, "at most so many (default: all)")
+	c.Flags().BoolVar(&foreign, "foreign", false, "instead: conversations of the agents' own, which are no sessions")
 	must(c.MarkFlagDirname("cwd"))
 	completeRunners(c)
 	complete(c, "state", func() (all []string) {
@@ -41,6 +45,12 @@ func newList() *cobra.Command {
 			if a.Cwd, err = absoluteDir(a.Cwd); err != nil {
 				return err
 			}
+		}
+		if foreign {
+			if a.All || state != "" {
+				return cli.Usage("--foreign does not go with --all and --state: what is no session has no state")
+			}
+			return f.ListForeign(ctx, sessions.ForeignArgs{Runner: a.Runner, Cwd: a.Cwd, Limit: a.Limit})
 		}
 		a.State = sessions.SessionState(state)
 		return f.List(ctx, a)

@@ -54,7 +54,7 @@ func (v *verb) run(do func(ctx context.Context, f *cli.Front, args []string) err
 		if err != nil {
 			return err
 		}
-		o.API = api
+		o.API, o.Foreign = api, api
 		ctx := c.Context()
 		if v.signals {
 			ctx = context.WithoutCancel(ctx) // an interrupt is for the agent's turn first

@@ -24,6 +24,7 @@ const (
 // Options are what a Front is made of.
 type Options struct {
 	API     sessions.API
+	Foreign sessions.ForeignAPI // conversations that are no sessions
 	Who     sessions.Caller
 	Format  Format
 	In      *os.File
@@ -35,11 +36,12 @@ type Options struct {
 
 // Front is one command on its way.
 type Front struct {
-	api    sessions.API
-	who    sessions.Caller
-	format Format
-	in     *os.File
-	out    *os.File
+	api     sessions.API
+	foreign sessions.ForeignAPI
+	who     sessions.Caller
+	format  Format
+	in      *os.File
+	out     *os.File
 	// talk is what agents say and results are printed on, aside is for everything else. They are one where both are a
 	// terminal, which they then share.
 	talk, aside *term.Screen
@@ -50,7 +52,7 @@ type Front struct {
 
 // New makes a Front.
 func New(o Options) *Front {
-	f := &Front{api: o.API, who: o.Who, format: o.Format, in: o.In, out: o.Out, signals: o.Signals, getenv: o.Getenv}
+	f := &Front{api: o.API, foreign: o.Foreign, who: o.Who, format: o.Format, in: o.In, out: o.Out, signals: o.Signals, getenv: o.Getenv}
 	f.talk, f.aside = term.NewScreen(o.Out, o.Getenv), term.NewScreen(o.Err, o.Getenv)
 	if term.IsTerminal(o.Out) && term.IsTerminal(o.Err) {
 		f.aside = f.talk

@@ -77,16 +77,16 @@ func (f *Front) List(ctx context.Context, a sessions.ListArgs) error {
 	return f.talk.Err()
 }
 
-// column is one column of the table of sessions. Titles give way where a terminal is narrow.
-type column struct {
+// column is one column of a table of things. The last one gives way where a terminal is narrow.
+type column[T any] struct {
 	head string
-	cell func(*sessions.Session) string
+	cell func(*T) string
 	wide bool // with every column alone
 }
 
 func (f *Front) table(all []*sessions.Session) {
 	now := time.Now()
-	columns := []column{
+	drawTable(f, all, []column[sessions.Session]{
 		{"ID", func(s *sessions.Session) string { return s.SessionID }, false},
 		{"STATE", stateOf, false},
 		{"AGE", func(s *sessions.Session) string { return transcript.Lasted(now.Sub(s.CreatedAt)) }, false},
@@ -95,18 +95,31 @@ func (f *Front) table(all []*sessions.Session) {
 		{"MODEL", func(s *sessions.Session) string { return s.Selections.Evidence.Model }, true},
 		{"SANDBOX", func(s *sessions.Session) string { return s.Containment.Policy }, true},
 		{"UPDATED", func(s *sessions.Session) string { return transcript.Lasted(now.Sub(s.UpdatedAt)) }, true},
+		{"ORIGIN", func(s *sessions.Session) string { return s.Origin }, true},
 		{"NATIVE", func(s *sessions.Session) string { return s.NativeID }, true},
-		{"DIRECTORY", f.dirOf, false},
+		{"DIRECTORY", func(s *sessions.Session) string { return f.dirOf(s.Cwd) }, false},
 		{"TITLE", func(s *sessions.Session) string { return s.Title }, false},
-	}
+	}, func(s *sessions.Session) term.Style {
+		switch {
+		case asks(s):
+			return term.Warn
+		case s.State == sessions.SessionFailed:
+			return term.Bad
+		}
+		return term.Plain
+	})
+}
+
+// drawTable prints things as rows. styled is the style of a row.
+func drawTable[T any](f *Front, all []*T, columns []column[T], styled func(*T) term.Style) {
 	rows := [][]string{}
 	for _, c := range columns {
 		if c.wide && f.format != Wide {
 			continue
 		}
 		cells := []string{c.head}
-		for _, s := range all {
-			cells = append(cells, term.OneLine(c.cell(s), 0))
+		for _, x := range all {
+			cells = append(cells, term.OneLine(c.cell(x), 0))
 		}
 		rows = append(rows, cells)
 	}
@@ -114,7 +127,7 @@ func (f *Front) table(all []*sessions.Session) {
 	if f.format == Wide {
 		limit = 0
 	}
-	if limit > 0 && limit < 120 { // the beginning of an id is enough for every command
+	if limit > 0 && limit < 120 && rows[0][0] == "ID" { // the beginning of a session's id is enough for every command
 		shorten(rows[0][1:])
 	}
 	for y := range len(all) + 1 {
@@ -125,14 +138,9 @@ func (f *Front) table(all []*sessions.Session) {
 				line.WriteString(strings.Repeat(" ", widest(cells)-term.Cells(cells[y])+2))
 			}
 		}
-		style := term.Plain
-		switch {
-		case y == 0:
-			style = term.Dim
-		case asks(all[y-1]):
-			style = term.Warn
-		case all[y-1].State == sessions.SessionFailed:
-			style = term.Bad
+		style := term.Dim
+		if y > 0 {
+			style = styled(all[y-1])
 		}
 		f.talk.Line(style, strings.TrimRight(term.OneCut(line.String(), limit), " "))
 	}
@@ -174,11 +182,11 @@ func tokensOf(s *sessions.Session) string {
 }
 
 // dirOf is a directory as its user writes it.
-func (f *Front) dirOf(s *sessions.Session) string {
+func (f *Front) dirOf(cwd string) string {
 	if home := f.getenv("HOME"); home != "" && home != "/" {
-		if rest, ok := strings.CutPrefix(s.Cwd, home); ok && (rest == "" || rest[0] == '/') {
+		if rest, ok := strings.CutPrefix(cwd, home); ok && (rest == "" || rest[0] == '/') {
 			return "~" + rest
 		}
 	}
-	return s.Cwd
+	return cwd
 }

@@ -45,7 +45,11 @@ func NewMarkdown(w io.Writer, s *sessions.Session, o Options) *Markdown {
 func (m *Markdown) Event(e *sessions.Event) {
 	switch e.Kind {
 	case sessions.EventCommandSubmitted:
-		m.block("## Prompt %s", code(e.Command))
+		if e.Command == "" { // before the session was Baton's
+			m.block("## Prompt, before")
+		} else {
+			m.block("## Prompt %s", code(e.Command))
+		}
 		if m.o.Times {
 			m.block("%s", stamp(e.At))
 		}

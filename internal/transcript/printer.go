@@ -29,6 +29,8 @@ type Printer struct {
 	above    string // the tool whose line is the last one
 	began    map[string]time.Time
 	used     map[string]int64
+	live     bool // something of the session itself was told
+	replay   bool // what was told last is of a record from before
 }
 
 // NewPrinter makes a printer that writes the agents' words to talk and everything else to aside.
@@ -38,6 +40,14 @@ func NewPrinter(talk, aside *term.Screen, o Options) *Printer {
 
 // Event tells one event.
 func (p *Printer) Event(e *sessions.Event) {
+	if p.replay != e.Replay && p.live {
+		mark := "-- from here on: what the agent's own record has from before the session"
+		if !e.Replay {
+			mark = "-- end of what was before the session"
+		}
+		p.line(&sessions.Event{}, term.Dim, mark)
+	}
+	p.replay, p.live = e.Replay, p.live || !e.Replay
 	switch e.Kind {
 	case sessions.EventText:
 		p.text(e, p.talk, term.Plain, "")
@@ -222,8 +232,14 @@ func (p *Printer) fresh() {
 }
 
 func (p *Printer) time(e *sessions.Event) string {
-	if !p.o.Times || e.At.IsZero() {
+	at := e.At
+	if past, ok := e.Data["happened_at"].(string); ok && e.Replay {
+		if t, err := time.Parse(time.RFC3339Nano, past); err == nil {
+			at = t
+		}
+	}
+	if !p.o.Times || at.IsZero() {
 		return ""
 	}
-	return e.At.Local().Format("2006-01-02 15:04:05 ")
+	return at.Local().Format("2006-01-02 15:04:05 ")
 }

@@ -19,10 +19,11 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
-// Adapter makes the two things that a bridge needs of a protocol.
+// Adapter makes what a bridge needs of a protocol: an agent with a session, and answers of one without.
 type Adapter struct {
-	New   func(c *wire.Conn, sink sessions.Sink, s Spec, log *zerolog.Logger) sessions.Agent
-	Probe func(ctx context.Context, c *wire.Conn, s Spec, log *zerolog.Logger) (sessions.Probe, error)
+	New     func(c *wire.Conn, sink sessions.Sink, s Spec, log *zerolog.Logger) sessions.Agent
+	Probe   func(ctx context.Context, c *wire.Conn, s Spec, log *zerolog.Logger) (sessions.Probe, error)
+	Foreign func(ctx context.Context, c *wire.Conn, s Spec, ask sessions.ForeignAsk, log *zerolog.Logger) (sessions.ForeignSaid, error)
 }
 
 // Options is what a bridge is made of. Adapters is by protocol name.
@@ -222,6 +223,13 @@ func (b *Bridge) take(f Frame) {
 		} else {
 			b.open(s)
 		}
+	case InForeign:
+		var in ForeignInput
+		if err := json.Unmarshal(f.Body, &in); err != nil {
+			b.fail(sessions.Errorf(sessions.CodeInternal, "the question could not be read: %w", err).Do("ask again, with one version of baton"))
+			return
+		}
+		b.foreign(in)
 	case InPrompt:
 		var in PromptInput
 		b.input(f, &in, func() (string, error) { return in.CommandID, b.prompt(in) })

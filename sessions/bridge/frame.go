@@ -37,15 +37,16 @@ const (
 // Kind is what an in or out frame carries.
 type Kind string
 
-// Inputs, in the order of their numbers. Open or Probe is always number 1.
+// Inputs, in the order of their numbers. Open, Probe or Foreign is always number 1.
 const (
-	InOpen   Kind = "open"   // Spec
-	InProbe  Kind = "probe"  // Spec
-	InPrompt Kind = "prompt" // PromptInput
-	InAnswer Kind = "answer" // sessions.Answer
-	InCancel Kind = "cancel" // CancelInput
-	InClose  Kind = "close"  // CloseInput
-	InVoid   Kind = "void"   // the number of an input that is not to be given to the agent
+	InOpen    Kind = "open"    // Spec
+	InProbe   Kind = "probe"   // Spec
+	InForeign Kind = "foreign" // ForeignInput
+	InPrompt  Kind = "prompt"  // PromptInput
+	InAnswer  Kind = "answer"  // sessions.Answer
+	InCancel  Kind = "cancel"  // CancelInput
+	InClose   Kind = "close"   // CloseInput
+	InVoid    Kind = "void"    // the number of an input that is not to be given to the agent
 )
 
 // Outputs.
@@ -55,6 +56,7 @@ const (
 	OutOpened  Kind = "opened"      // sessions.Opened
 	OutFailed  Kind = "open_failed" // Failure
 	OutProbed  Kind = "probed"      // sessions.Probe
+	OutForeign Kind = "foreign"     // sessions.ForeignSaid
 	OutExited  Kind = "exited"      // Exit: the agent is gone
 	OutStopped Kind = "stopped"     // Stopped: the last frame of a bridge
 )
@@ -109,6 +111,12 @@ type Spec struct {
 	// Spawn starts a further program for the adapter, in the same containment, reaped by the same reaper. The bridge
 	// sets it before it makes an adapter; it crosses no socket.
 	Spawn func(sandbox.Spawn) (*sandbox.Child, error) `json:"-"`
+}
+
+// ForeignInput is a question about the agent's own conversations. Like a probe it has a bridge for itself.
+type ForeignInput struct {
+	Spec
+	Ask sessions.ForeignAsk `json:"ask"`
 }
 
 // PromptInput is one command for the agent.

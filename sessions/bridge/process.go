@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -124,6 +125,21 @@ func (b *Bridge) open(s Spec) {
 	opened.Evidence = b.withFiles(opened.Evidence)
 	b.put(OutOpened, opened)
 	failpoint.Hit("bridge.opened")
+	b.retell(opened.History)
+}
+
+// retell tells of the history of a conversation. Its events happen now, so that the session's are in the order of their
+// time; when each really did is beside it.
+func (b *Bridge) retell(history []sessions.Event) {
+	for _, e := range history {
+		if !e.At.IsZero() {
+			data := map[string]any{"happened_at": e.At}
+			maps.Copy(data, e.Data)
+			e.At, e.Data = time.Time{}, data
+		}
+		b.Emit(e)
+	}
+	b.rec.Flush()
 }
 
 // own makes p the agent that the bridge ends with itself.
@@ -136,6 +152,20 @@ func (b *Bridge) own(p *agentProcess) {
 
 // probe asks an agent about itself, without a session, and ends the bridge.
 func (b *Bridge) probe(s Spec) {
+	b.ask(s, OutProbed, func(ctx context.Context, a Adapter, c *wire.Conn, s Spec) (any, error) {
+		return a.Probe(ctx, c, s, &b.o.Log)
+	})
+}
+
+// foreign asks an agent about its own conversations, without a session, and ends the bridge.
+func (b *Bridge) foreign(in ForeignInput) {
+	b.ask(in.Spec, OutForeign, func(ctx context.Context, a Adapter, c *wire.Conn, s Spec) (any, error) {
+		return a.Foreign(ctx, c, s, in.Ask, &b.o.Log)
+	})
+}
+
+// ask starts an agent for one question.
+func (b *Bridge) ask(s Spec, kind Kind, put func(context.Context, Adapter, *wire.Conn, Spec) (any, error)) {
 	adapter, ok := b.o.Adapters[s.Protocol]
 	if !ok {
 		b.fail(sessions.Errorf(sessions.CodeUnsupported, "this bridge (%s) has no adapter for protocol %q", b.o.Version, s.Protocol).
@@ -152,12 +182,12 @@ func (b *Bridge) probe(s Spec) {
 	ctx, cancel := context.WithTimeout(b.stopping.ctx, limit)
 	defer cancel()
 	s.Spawn = b.o.Reaper.Spawn
-	res, err := adapter.Probe(ctx, p.conn, s, &b.o.Log)
+	res, err := put(ctx, adapter, p.conn, s)
 	if err != nil {
 		b.fail(p.explain(ctx, err, limit))
 		return
 	}
-	b.put(OutProbed, res)
+	b.put(kind, res)
 	b.wg.Go(func() { b.shutdown(errClosing, true) })
 }
 

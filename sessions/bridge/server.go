@@ -115,7 +115,7 @@ func (b *Bridge) adopt(c *hostConn, a Attach) *sessions.Error {
 	first, last := b.spool.bounds()
 	hello := Hello{Protocol: Protocol, Version: b.o.Version, Generation: b.generation, Epoch: b.epoch, LastIn: b.lastIn,
 		FirstOut: first, LastOut: last, Pings: true, Containment: string(b.o.Inside.Rung),
-		Inputs: []Kind{InOpen, InProbe, InPrompt, InAnswer, InCancel, InClose, InVoid}}
+		Inputs: []Kind{InOpen, InProbe, InForeign, InPrompt, InAnswer, InCancel, InClose, InVoid}}
 	line, err := frameOf(typeHello, 0, "", hello)
 	if err != nil {
 		return sessions.AsError(err)

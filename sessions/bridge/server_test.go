@@ -20,7 +20,7 @@ import (
 func TestHello(t *testing.T) {
 	w := begin(t, nil, rung(sandbox.ProcessGroup))
 	want := Hello{Protocol: Protocol, Version: "test", Generation: "g", Epoch: 1, FirstOut: 1, Containment: "process_group", Pings: true,
-		Inputs: []Kind{InOpen, InProbe, InPrompt, InAnswer, InCancel, InClose, InVoid}}
+		Inputs: []Kind{InOpen, InProbe, InForeign, InPrompt, InAnswer, InCancel, InClose, InVoid}}
 	p := w.attach(1, 0)
 	if !reflect.DeepEqual(p.Hello, want) {
 		t.Errorf("first hello %+v, want %+v", p.Hello, want)

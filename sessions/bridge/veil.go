@@ -260,7 +260,7 @@ var structural = map[string]bool{
 	"request.handle": true, "request.kind": true, "request.command": true, "request.options.*.option_id": true, "request.options.*.kind": true,
 	"request.questions.*.id": true, "request.questions.*.options.*.id": true,
 	"settled.command": true, "settled.state": true, "settled.outcome": true, "selection.asked": true, "selection.evidence.files": true,
-	"native_id": true, "evidence.files": true, "settled.*.command": true, "settled.*.state": true,
+	"native_id": true, "conversations.*.native_id": true, "conversations.*.runner": true, "conversations.*.files": true, "events.*.kind": true, "events.*.item": true, "evidence.files": true, "settled.*.command": true, "settled.*.state": true,
 	"ref": true, "state": true, "error.code": true, "running": true, "signal": true, "models.*.id": true, "modes": true, "login": true,
 }
 

@@ -51,7 +51,19 @@ func (h *Host) Create(ctx context.Context, who sessions.Caller, a sessions.Creat
 	}
 	defaults(&a.Settings)
 	mean := meaning("create", a, "session_id", "command_id")
-	id, fresh, err := h.reserve(ctx, who, a, mean)
+	return h.make(ctx, who, creation{CreateArgs: a, verb: "create", mean: mean}, wait)
+}
+
+// creation is a session to be made: a new one, or one that goes on with a conversation.
+type creation struct {
+	sessions.CreateArgs
+	verb, mean string
+	native     string // the conversation that it adopts, "" for a new one
+}
+
+// make reserves a session and starts its agent, or joins what an earlier call began, and waits for it to be ready.
+func (h *Host) make(ctx context.Context, who sessions.Caller, a creation, wait time.Duration) (sessions.CreateResult, error) {
+	id, fresh, err := h.reserve(ctx, who, a)
 	if err != nil {
 		return sessions.CreateResult{}, err
 	}
@@ -68,12 +80,21 @@ func (h *Host) Create(ctx context.Context, who sessions.Caller, a sessions.Creat
 		if err != nil {
 			return launch{}, err
 		}
-		l, _, err := h.plan(who, id.session, id.generation, a.Runner, w, a.Settings)
+		l, _, err := h.launchOf(who, id.session, id.generation, w, a)
 		return l, err
 	}); err != nil {
 		return sessions.CreateResult{}, err
 	}
-	return h.created(ctx, who, id, a, wait)
+	return h.created(ctx, who, id, a.CreateArgs, wait)
+}
+
+// launchOf is what a creation is launched with.
+func (h *Host) launchOf(who sessions.Caller, session, generation string, w workspace, a creation) (launch, config.Runner, error) {
+	l, runner, err := h.plan(who, session, generation, a.Runner, w, a.Settings)
+	if open := &l.spec.Open; a.native != "" {
+		open.NativeID, open.HadTurn, open.Replay = a.native, true, true
+	}
+	return l, runner, err
 }
 
 // defaults fills what every session has a value for, so that leaving it out and naming it is one.
@@ -96,8 +117,8 @@ type created struct {
 
 // reserve finds what the keys made before, or checks everything and makes the session durable, with its generation and
 // first command. Nothing is stored when it refuses.
-func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.CreateArgs, mean string) (created, bool, error) {
-	was, found, err := h.reserved(ctx, who, a, mean)
+func (h *Host) reserve(ctx context.Context, who sessions.Caller, a creation) (created, bool, error) {
+	was, found, err := h.reserved(ctx, who, a)
 	if err != nil || found {
 		return was, false, err
 	}
@@ -122,7 +143,7 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 	}
 	a.Cwd, a.WritableRoots = w.cwd, w.roots
 	id := created{session: a.SessionID, generation: sessions.NewID(), command: a.CommandID}
-	l, runner, err := h.plan(who, id.session, id.generation, a.Runner, w, a.Settings)
+	l, runner, err := h.launchOf(who, id.session, id.generation, w, a)
 	if err != nil {
 		return created{}, false, err
 	}
@@ -135,7 +156,7 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 	h.mu.Unlock()
 	fresh := true
 	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		if was, _, found, err := reservedIn(tx, who, a, mean); err != nil {
+		if was, _, found, err := reservedIn(tx, who, a); err != nil {
 			return err
 		} else if found {
 			id, err = createdBy(was, a)
@@ -148,8 +169,16 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 		} else if fenced {
 			return sessions.Errorf(sessions.CodeFenced, "session %s was cancelled before it was created", a.SessionID).Do("take a new session_id")
 		}
-		if err := tx.InsertSession(&journal.Session{ID: id.session, Principal: who.Principal, Runner: a.Runner, Cwd: a.Cwd, Title: a.Title,
-			Generation: id.generation, Asked: a.Selection(), Settings: keptSettings(a.Settings), WorkspaceID: sessions.DerivedID("workspace", "", a.Cwd)}); err != nil {
+		row := journal.Session{ID: id.session, Principal: who.Principal, Runner: a.Runner, Cwd: a.Cwd, Title: a.Title,
+			Generation: id.generation, Asked: a.Selection(), Settings: keptSettings(a.Settings), WorkspaceID: sessions.DerivedID("workspace", "", a.Cwd)}
+		if a.native != "" {
+			if err := notAdopted(tx, who, a.Runner, a.native); err != nil {
+				return err
+			}
+			row.NativeID, row.HadTurn, row.Origin = a.native, true, sessions.OriginAdopted
+			row.Capability.Resume = true // it is what the agent is asked for; what it reports takes its place
+		}
+		if err := tx.InsertSession(&row); err != nil {
 			return err
 		}
 		if err := h.begin(tx, c, id.session, id.generation, a.Cwd, runner, l, who, false); err != nil {
@@ -169,7 +198,7 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a sessions.Crea
 			if key == "" {
 				continue
 			}
-			if err := tx.PutOperation(journal.Operation{Principal: who.Principal, Key: key, Verb: "create", Scope: id.session, Meaning: mean, State: "done", Result: result}); err != nil {
+			if err := tx.PutOperation(journal.Operation{Principal: who.Principal, Key: key, Verb: a.verb, Scope: id.session, Meaning: a.mean, State: "done", Result: result}); err != nil {
 				return err
 			}
 		}
@@ -193,11 +222,11 @@ func (h *Host) roomForOne() error {
 }
 
 // reserved finds what the keys of a create made before. A key that was not given with it then stands for it from now on.
-func (h *Host) reserved(ctx context.Context, who sessions.Caller, a sessions.CreateArgs, mean string) (id created, found bool, err error) {
+func (h *Host) reserved(ctx context.Context, who sessions.Caller, a creation) (id created, found bool, err error) {
 	var was journal.Operation
 	var lacks []string
 	look := func(tx *journal.Tx) (err error) {
-		was, lacks, found, err = reservedIn(tx, who, a, mean)
+		was, lacks, found, err = reservedIn(tx, who, a)
 		if err == nil && found {
 			id, err = createdBy(was, a)
 		}
@@ -223,9 +252,9 @@ func (h *Host) reserved(ctx context.Context, who sessions.Caller, a sessions.Cre
 }
 
 // reservedIn looks both keys of a create up; they must name the same session. lacks are those that name none yet.
-func reservedIn(tx *journal.Tx, who sessions.Caller, a sessions.CreateArgs, mean string) (was journal.Operation, lacks []string, found bool, err error) {
+func reservedIn(tx *journal.Tx, who sessions.Caller, a creation) (was journal.Operation, lacks []string, found bool, err error) {
 	for _, key := range []string{a.Key, a.SessionID} {
-		op, there, err := replay(tx, who, key, "create", mean)
+		op, there, err := replay(tx, who, key, a.verb, a.mean)
 		switch {
 		case err != nil:
 			return was, nil, false, err
@@ -241,7 +270,7 @@ func reservedIn(tx *journal.Tx, who sessions.Caller, a sessions.CreateArgs, mean
 }
 
 // createdBy reads what a create came to.
-func createdBy(op journal.Operation, a sessions.CreateArgs) (created, error) {
+func createdBy(op journal.Operation, a creation) (created, error) {
 	var r map[string]string
 	if err := json.Unmarshal(op.Result, &r); err != nil {
 		return created{}, err

@@ -45,7 +45,8 @@ func (a *applier) opened(tx *journal.Tx, c *changes, o sessions.Opened) error {
 	if _, err := tx.MoveSession(a.session, sessions.SessionOpened, keep); err != nil {
 		return err
 	}
-	a.add(sessions.Event{Kind: sessions.EventSessionStarted, At: tx.Now(), Data: map[string]any{"native_id": o.NativeID, "rung": g.Rung, "resumed": g.N > 1}})
+	a.add(sessions.Event{Kind: sessions.EventSessionStarted, At: tx.Now(), Data: map[string]any{"native_id": o.NativeID, "rung": g.Rung, "resumed": g.N > 1,
+		"adopted": s.Origin == sessions.OriginAdopted}})
 	a.add(sessions.Event{Kind: sessions.EventSelectionConfirm, At: tx.Now(), Selection: &sessions.Selections{Asked: s.Asked, Evidence: o.Evidence}})
 	if o.Recreated {
 		a.add(sessions.Event{Kind: sessions.EventWarning, At: tx.Now(), Code: sessions.CodeIncomplete,

@@ -53,8 +53,9 @@ type Host struct {
 	limits limits // usually
 
 	// Other things in tests alone.
-	ask func(context.Context, bridge.Spec) (sessions.Probe, error) // probe
-	run func(*tender)                                              // (*tender).run
+	ask        func(context.Context, bridge.Spec) (sessions.Probe, error)               // probe
+	askForeign func(context.Context, bridge.ForeignInput) (sessions.ForeignSaid, error) // foreign
+	run        func(*tender)                                                            // (*tender).run
 
 	life context.Context // ends when the host stops; sessions go on
 	end  context.CancelFunc
@@ -73,7 +74,10 @@ type Host struct {
 	busySince time.Time // the last moment with a live session or a call
 }
 
-var _ sessions.API = (*Host)(nil)
+var (
+	_ sessions.API        = (*Host)(nil)
+	_ sessions.ForeignAPI = (*Host)(nil)
+)
 
 // New opens the journal and adopts or settles what an earlier host left. The caller holds the lock of the state
 // directory.
@@ -82,7 +86,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		o.MaxSessions = 100
 	}
 	h := &Host{o: o, limits: usually, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]bool{}, busySince: time.Now()}
-	h.ask, h.run = h.probe, (*tender).run
+	h.ask, h.askForeign, h.run = h.probe, h.foreignQuestion, (*tender).run
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx)) // the host's own life, not the starter's
 	h.can = sandbox.Probe(ctx)
 	if o.Rung != "" {

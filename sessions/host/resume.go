@@ -198,6 +198,7 @@ func (r *resumption) open(s journal.Session) {
 	if s.Spent != nil {
 		open.Spent = *s.Spent
 	}
+	open.Replay = s.Origin == sessions.OriginAdopted && s.Containment.Rung == "" // its first start failed, and told nothing
 }
 
 // merged is what a resumed session is asked for: what was asked last, but for what is asked now. Secrets must be given

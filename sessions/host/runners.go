@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,10 +108,7 @@ func (h *Host) runner(ctx context.Context, who sessions.Caller, cfg *config.Conf
 
 // asked fills in what an installed runner says of itself, or why it could not be asked.
 func (h *Host) asked(ctx context.Context, who sessions.Caller, found config.Runner, r sessions.Runner) sessions.Runner {
-	spec := bridge.Spec{Protocol: found.Protocol, Argv: found.Argv, Dir: "/", HandshakeSeconds: int(probeLimit.Seconds()),
-		Env:  env.Build(env.Allowed(who.Env), found.Variables(lookup(who.Env)), nil, filepath.Dir(found.Executable)),
-		Open: sessions.OpenParams{Runner: r.Name, Generation: sessions.NewID(), Cwd: "/"}}
-	p, err := h.ask(ctx, spec)
+	p, err := h.ask(ctx, sessionless(who, found, r.Name, probeLimit))
 	if err != nil {
 		r.Problem = sessions.AsError(err).Error()
 		if sessions.CodeOf(err) == sessions.CodeNotLoggedIn {
@@ -134,32 +132,44 @@ func (h *Host) asked(ctx context.Context, who sessions.Caller, found config.Runn
 	return r
 }
 
-// probe runs an agent in a bridge of its own, asks it about itself, and stops both.
-func (h *Host) probe(ctx context.Context, spec bridge.Spec) (sessions.Probe, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit+5*time.Second)
+// sessionless is how an agent is started to be asked something.
+func sessionless(who sessions.Caller, found config.Runner, name string, limit time.Duration) bridge.Spec {
+	return bridge.Spec{Protocol: found.Protocol, Argv: found.Argv, Dir: "/", HandshakeSeconds: int(limit.Seconds()),
+		Env:  env.Build(env.Allowed(who.Env), found.Variables(lookup(who.Env)), nil, filepath.Dir(found.Executable)),
+		Open: sessions.OpenParams{Runner: name, Generation: sessions.NewID(), Cwd: "/"}}
+}
+
+// probe asks an agent about itself.
+func (h *Host) probe(ctx context.Context, spec bridge.Spec) (p sessions.Probe, err error) {
+	return p, h.question(ctx, spec, bridge.InProbe, spec, bridge.OutProbed, &p)
+}
+
+// question runs an agent in a bridge of its own, without a session, asks it one thing, and stops both.
+func (h *Host) question(ctx context.Context, spec bridge.Spec, kind bridge.Kind, body any, answer bridge.Kind, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(spec.HandshakeSeconds)*time.Second+5*time.Second)
 	defer cancel()
 	defer context.AfterFunc(h.life, cancel)()
 	generation := spec.Open.Generation
 	socket := h.o.Places.BridgeSocket(generation)
 	ln, err := local.Listen(socket)
 	if err != nil {
-		return sessions.Probe{}, err
+		return err
 	}
 	defer ln.Remove()
 	defer ln.Close()
 	lf, err := ln.File()
 	if err != nil {
-		return sessions.Probe{}, err
+		return err
 	}
 	defer lf.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return sessions.Probe{}, err
+		return err
 	}
 	defer null.Close()
 	proc, err := sandbox.Start(ctx, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, null}, Log: null, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
 	if err != nil {
-		return sessions.Probe{}, err
+		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -169,38 +179,40 @@ func (h *Host) probe(ctx context.Context, spec bridge.Spec) (sessions.Probe, err
 	}()
 	conn, err := local.Dial(ctx, socket)
 	if err != nil {
-		return sessions.Probe{}, err
+		return err
 	}
 	defer conn.Close()
 	link, err := bridge.NewLink(conn, bridge.Attach{Version: h.o.Version, Generation: generation, Epoch: h.epoch})
 	if err != nil {
-		return sessions.Probe{}, err
+		return err
+	}
+	if !slices.Contains(link.Hello.Inputs, kind) { // the program was replaced by another version while this host runs
+		return sessions.Errorf(sessions.CodeUnsupported, "the installed baton (%s) does not know the question %q", link.Hello.Version, kind).
+			Do("stop the host (baton host stop), so that one of the installed version starts")
 	}
 	stop := context.AfterFunc(ctx, func() { link.Close() })
 	defer stop()
-	if err := link.Send(1, bridge.InProbe, spec); err != nil {
-		return sessions.Probe{}, err
+	if err := link.Send(1, kind, body); err != nil {
+		return err
 	}
 	for {
 		f, err := link.Recv()
 		if err != nil {
 			if ctx.Err() != nil {
-				return sessions.Probe{}, sessions.Errorf(sessions.CodeTimeout, "%s did not say anything about itself within %s", spec.Argv[0], probeLimit).
+				return sessions.Errorf(sessions.CodeTimeout, "%s did not say anything about itself within %d s", spec.Argv[0], spec.HandshakeSeconds).
 					Do("run it by hand in a terminal to see what it waits for, then ask again with refresh")
 			}
-			return sessions.Probe{}, err
+			return err
 		}
 		switch f.Kind {
-		case bridge.OutProbed:
-			var p sessions.Probe
-			err := json.Unmarshal(f.Body, &p)
-			return p, err
+		case answer:
+			return json.Unmarshal(f.Body, into)
 		case bridge.OutFailed:
 			var e bridge.Failure
 			if err := json.Unmarshal(f.Body, &e); err != nil {
-				return sessions.Probe{}, err
+				return err
 			}
-			return sessions.Probe{}, e.Error
+			return e.Error
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Session struct {
 	LeaseTerm   int64                 `json:"lease_term,omitempty"`
 	WorkspaceID string                `json:"workspace_id,omitempty"`
 	NodeID      string                `json:"node_id,omitempty"` // "": local
-	Origin      string                `json:"origin,omitempty"`  // "": baton
+	Origin      string                `json:"origin,omitempty"`  // "": baton; adopted
 	Containment sessions.Containment  `json:"containment,omitzero"`
 	Error       *sessions.Error       `json:"error,omitempty"`
 	Usage       *sessions.Usage       `json:"usage,omitempty"`
@@ -136,6 +136,24 @@ func (tx *Tx) GetSession(principal, id string) (Session, error) {
 		return Session{}, notFound("session", id)
 	}
 	return s, nil
+}
+
+// SessionOfNative returns the session that has the conversation of this native id, deleted ones apart, and whether there is
+// one. Agents make ids that no other has, so that the runner, which can be renamed, does not count.
+func (tx *Tx) SessionOfNative(native string) (s Session, found bool, err error) {
+	found, err = tx.one(func(r *row) { s = scanSession(r) },
+		"SELECT "+sessionColumns+" FROM sessions WHERE native_id = ? AND native_id <> '' AND state <> 'deleted' ORDER BY n LIMIT 1", native)
+	return s, found, err
+}
+
+// NativeIDs are the native ids of all sessions but deleted ones.
+func (tx *Tx) NativeIDs() (map[string]bool, error) {
+	ids := map[string]bool{}
+	err := tx.query(func(r *row) error {
+		ids[r.text()] = true
+		return nil
+	}, "SELECT native_id FROM sessions WHERE native_id <> '' AND state <> 'deleted'")
+	return ids, err
 }
 
 // UpdateSession lets change alter a session. Its identity, state and event numbers stay what they are.

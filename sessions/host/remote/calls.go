@@ -78,6 +78,27 @@ func (c *Client) List(ctx context.Context, who sessions.Caller, a sessions.ListA
 	return invoke[sessions.ListResult](ctx, c, verbList, "", who, a, nil)
 }
 
+// Foreign implements sessions.ForeignAPI.
+func (c *Client) Foreign(ctx context.Context, who sessions.Caller, a sessions.ForeignArgs) (sessions.ForeignResult, error) {
+	return invoke[sessions.ForeignResult](ctx, c, verbForeign, "", who, a, nil)
+}
+
+// ForeignRead implements sessions.ForeignAPI.
+func (c *Client) ForeignRead(ctx context.Context, who sessions.Caller, a sessions.ForeignReadArgs) (sessions.ForeignReadResult, error) {
+	return invoke[sessions.ForeignReadResult](ctx, c, verbForeignRead, "", who, a, nil)
+}
+
+// Adopt implements sessions.ForeignAPI.
+func (c *Client) Adopt(ctx context.Context, who sessions.Caller, a sessions.AdoptArgs) (sessions.CreateResult, error) {
+	if a.SessionID == "" && a.Key == "" {
+		a.SessionID = sessions.NewID()
+	}
+	return invoke[sessions.CreateResult](ctx, c, verbAdopt, first(a.Key, a.SessionID), who, a,
+		func(a *sessions.AdoptArgs, spent time.Duration) {
+			a.WaitSeconds = left(a.WaitSeconds, sessions.DefaultWaitSeconds, spent)
+		})
+}
+
 func first(a, b string) string {
 	if a != "" {
 		return a

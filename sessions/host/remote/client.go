@@ -66,7 +66,10 @@ type Client struct {
 	upgraded  sync.Once
 }
 
-var _ sessions.API = (*Client)(nil)
+var (
+	_ sessions.API        = (*Client)(nil)
+	_ sessions.ForeignAPI = (*Client)(nil)
+)
 
 // New makes a client. Nothing is connected before the first call.
 func New(o Options) *Client {

@@ -28,6 +28,8 @@ type HandlerOptions struct {
 	Stop func(ctx context.Context) (Stopped, error)
 	// Records gives what the API does not: the journal itself. nil: unsupported.
 	Records Records
+	// Foreign answers about conversations that are no sessions. nil: unsupported.
+	Foreign sessions.ForeignAPI
 	// Token is the secret that every call must carry; "": none is asked for.
 	Token string
 	// Logger takes faults; nil: none.
@@ -57,6 +59,11 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 	serve(mux, h, verbClose, api.Close)
 	serve(mux, h, verbResume, api.Resume)
 	serve(mux, h, verbList, api.List)
+	if o.Foreign != nil {
+		serve(mux, h, verbForeign, o.Foreign.Foreign)
+		serve(mux, h, verbForeignRead, o.Foreign.ForeignRead)
+		serve(mux, h, verbAdopt, o.Foreign.Adopt)
+	}
 	if o.Records != nil {
 		h.serveRecords(mux, o.Records)
 	}

@@ -24,18 +24,21 @@ const (
 
 // The verbs of the API, as the last part of the path.
 const (
-	verbRunnerList = "runner_list"
-	verbCreate     = "create"
-	verbSend       = "send"
-	verbWait       = "wait"
-	verbRead       = "read"
-	verbRespond    = "respond"
-	verbCancel     = "cancel"
-	verbClose      = "close"
-	verbResume     = "resume"
-	verbList       = "list"
-	verbStatus     = "status"
-	verbStop       = "stop"
+	verbRunnerList  = "runner_list"
+	verbCreate      = "create"
+	verbSend        = "send"
+	verbWait        = "wait"
+	verbRead        = "read"
+	verbRespond     = "respond"
+	verbCancel      = "cancel"
+	verbClose       = "close"
+	verbResume      = "resume"
+	verbList        = "list"
+	verbForeign     = "foreign"
+	verbForeignRead = "foreign_read"
+	verbAdopt       = "adopt"
+	verbStatus      = "status"
+	verbStop        = "stop"
 )
 
 // Status is what a host says about itself.
