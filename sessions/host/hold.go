@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/batonmcp/baton/internal/failpoint"
+	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
 	"github.com/batonmcp/baton/sessions/journal"
 )
@@ -73,6 +75,53 @@ func (t *tender) takeHeld() error {
 		t.held = t.held[n:]
 	}
 	t.held = nil
+	return nil
+}
+
+// take makes a batch of frames durable, and what they mean.
+func (t *tender) take(batch []bridge.Frame) error {
+	ctx := context.WithoutCancel(t.h.life) // frames in hand are journalled even while the host stops
+	a := applier{h: t.h, session: t.session, generation: t.generation}
+	last := batch[len(batch)-1].N
+	err := t.h.update(ctx, func(tx *journal.Tx, c *changes) error {
+		a.reset()
+		g, err := tx.GetGeneration(t.generation)
+		if err != nil {
+			return err
+		}
+		seen := uint64(g.LastFrame)
+		for _, f := range batch {
+			if f.N <= seen {
+				continue // an earlier commit held it, although it seemed to fail
+			}
+			if f.N != seen+1 { // the bridge forgot them because they were acknowledged
+				a.add(sessions.Event{Kind: sessions.EventGap, At: tx.Now(), Gap: &sessions.Gap{
+					Reason: fmt.Sprintf("frames %d to %d of the session's bridge were journalled once and are lost from the journal", seen+1, f.N-1)}})
+			}
+			seen = f.N
+			if err := a.apply(tx, c, f); err != nil {
+				if trouble(err) {
+					return err
+				}
+				// One frame that cannot be understood must not hold up those behind it for ever.
+				t.h.o.Log.Error().Err(err).Str("session", t.session).Uint64("frame", f.N).Msg("frame could not be applied")
+				a.add(sessions.Event{Kind: sessions.EventError, At: tx.Now(), Code: sessions.CodeInternal, Text: err.Error(), Raw: f.Body})
+			}
+		}
+		if err := a.flush(tx, c); err != nil {
+			return err
+		}
+		_, err = tx.SetFrame(t.generation, int64(last))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t.lastOut = last
+	t.farewell = t.farewell || a.stopped
+	if a.failed != nil {
+		t.cause = nil // the journal holds why already
+	}
 	return nil
 }
 

@@ -1,0 +1,190 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/batonmcp/baton/internal/failpoint"
+	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
+)
+
+// serve carries inputs and frames until the connection ends.
+func (t *tender) serve(link *bridge.Link) error {
+	failpoint.Hit("host.greeted")
+	t.sentIn = link.Hello.LastIn
+	if t.sentIn > 0 {
+		t.hasLaunch()
+	}
+	frames := make(chan bridge.Frame, 512)
+	var readErr error
+	reading := make(chan struct{})
+	quit := make(chan struct{})
+	go func() { // ends with the connection; serve waits for it
+		defer close(reading)
+		defer close(frames)
+		for {
+			f, err := link.Recv()
+			if err != nil {
+				readErr = err
+				return
+			}
+			select {
+			case frames <- f:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	defer context.AfterFunc(t.h.life, func() { link.Close() })() // a write to a bridge that hangs ends with the host
+	defer func() {
+		link.Close()
+		close(quit)
+		<-reading
+	}()
+	t.held = nil // the bridge gives again what is not durable
+	if err := t.give(link); err != nil {
+		return err
+	}
+	limit := time.NewTimer(time.Hour)
+	defer limit.Stop()
+	pulse := newPulse(link, t.h.limits)
+	defer pulse.stop()
+	for {
+		var overdue <-chan time.Time
+		if by := t.endBy(); !by.IsZero() {
+			limit.Reset(time.Until(by))
+			overdue = limit.C
+		}
+		in, again, gone := t.sources(frames)
+		select {
+		case <-t.h.life.Done():
+			return context.Cause(t.h.life)
+		case <-overdue:
+			t.cause = errOverdue
+			if t.closeBy.IsZero() {
+				t.cause = errUnsent
+			}
+			return t.cause
+		case <-pulse.ticker.C:
+			if err := pulse.beat(in != nil); errors.Is(err, errMute) {
+				t.cause = errMute
+				return err
+			} else if err != nil {
+				return err
+			}
+		case <-t.kicked:
+			if err := t.endUnwritten(link); err != nil {
+				return err
+			}
+			if err := t.give(link); err != nil {
+				return err
+			}
+		case <-again:
+			if err := t.keep(link); err != nil {
+				return err
+			}
+		case <-gone:
+			for f := range frames { // what it said last is still on its way
+				t.hold(f)
+			}
+			return errGone
+		case f, ok := <-in:
+			if !ok {
+				<-reading
+				return readErr
+			}
+			pulse.open = 0
+			if f.IsPong() {
+				continue
+			}
+			if !t.launchBy.IsZero() || t.lastOut == 0 {
+				t.launchBy = time.Time{}
+				t.hasLaunch() // whatever a bridge says, it says after that
+			}
+			waits := len(t.held) > 0
+			t.gather(f, in)
+			if len(t.held) == 0 || waits {
+				continue
+			}
+			failpoint.Hit("host.frames.before")
+			if err := t.keep(link); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// gather holds f and what else has come, up to a bound.
+func (t *tender) gather(f bridge.Frame, frames <-chan bridge.Frame) {
+	for size := 0; ; {
+		t.hold(f)
+		if size += len(f.Body); len(t.held) >= maxBatch || size > 4<<20 {
+			return
+		}
+		select {
+		case next, ok := <-frames:
+			if !ok {
+				return
+			}
+			f = next
+		default:
+			return
+		}
+	}
+}
+
+// give sends the bridge what it lacks.
+func (t *tender) give(link *bridge.Link) error {
+	var inputs []journal.Input
+	if err := t.h.j.View(t.h.life, func(tx *journal.Tx) (err error) {
+		inputs, err = tx.InputsAfter(t.generation, int64(t.sentIn))
+		return err
+	}); trouble(err) {
+		return nil // they are given when the journal is back
+	} else if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		var body any = in.Payload
+		kind := bridge.Kind(in.Kind)
+		switch {
+		case t.h.inDoubt(t.session, in.Ref):
+			return nil
+		case in.State == journal.InputRefused:
+			kind, body = bridge.InVoid, nil
+		case kind == bridge.InAnswer:
+			var err error
+			if kind, body, err = t.givenAnswer(in); err != nil {
+				return err
+			}
+		}
+		if bridge.Kind(in.Kind) == bridge.InOpen {
+			l := t.launch()
+			if l == nil { // an earlier host ended between registration and launch, and took the environment with it
+				return t.missLaunch(inputs)
+			}
+			t.launchBy = time.Time{}
+			body = l.spec
+		}
+		t.sentIn = uint64(in.N) // from here on its bytes may have left
+		if bridge.Kind(in.Kind) == bridge.InClose && t.closeBy.IsZero() {
+			t.closeBy = time.Now().Add(closeLimit)
+		}
+		failpoint.Hit("host.input.before")
+		if err := link.Send(t.sentIn, kind, body); err != nil {
+			return err
+		}
+		failpoint.Hit("host.input.after")
+	}
+	return nil
+}
+
+// endBy is when the bridge is stopped, zero when nothing is due.
+func (t *tender) endBy() time.Time {
+	if !t.closeBy.IsZero() {
+		return t.closeBy
+	}
+	return t.launchBy
+}
