@@ -181,11 +181,11 @@ func (i *installation) command(args []string) (cmd install.Command, err error) {
 	if err != nil {
 		return cmd, err
 	}
+	cmd.Program = self
 	if strings.Contains(self, string(filepath.Separator)+"go-build") {
 		return cmd, sessions.Errorf(sessions.CodeUnsupported, "%s is a program that go run made and removes again", self).
 			Do("go install ./cmd/baton, and call the program that it makes; or name one with --command")
 	}
-	cmd.Program = self
 	if called, err := exec.LookPath(os.Args[0]); err == nil { // a link of a package manager outlives the version it leads to
 		if called, err = filepath.Abs(called); err == nil && sameFile(called, self) {
 			cmd.Program = called
