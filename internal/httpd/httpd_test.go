@@ -26,22 +26,26 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type running struct {
 	*Server
 	tokens Tokens
+	open   chan string // the tokens of requests that wait
+	closed chan string // the tokens of endpoints that were closed
 	t      *testing.T
 }
 
 func serve(t *testing.T, patience time.Duration) *running {
 	t.Helper()
 	store := Tokens{Path: filepath.Join(t.TempDir(), "state", "tokens.json")}
+	open, closed := make(chan string, 10), make(chan string, 10)
 	s, err := Listen(Options{Address: "127.0.0.1:0", Tokens: store, Log: zerolog.Nop(), Serve: func(_ sessions.API, token Token) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return endpoint{token.Name, closed, func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Wait") != "" {
 				w.(http.Flusher).Flush()
+				open <- token.Name
 				<-r.Context().Done()
 				return
 			}
 			n, _ := io.Copy(io.Discard, r.Body)
 			fmt.Fprintf(w, "%s %d", token.Name, n)
-		})
+		}}
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +61,17 @@ func serve(t *testing.T, patience time.Duration) *running {
 			t.Error(err)
 		}
 	})
-	return &running{s, store, t}
+	return &running{s, store, open, closed, t}
 }
+
+// endpoint is one that says when it is closed.
+type endpoint struct {
+	name   string
+	closed chan<- string
+	http.HandlerFunc
+}
+
+func (e endpoint) Close() error { e.closed <- e.name; return nil }
 
 func (r *running) token(name string) string {
 	r.t.Helper()
@@ -198,12 +211,32 @@ func TestTokens(t *testing.T) {
 		a, _ := r.request(secret, nil, func(q *http.Request) { q.Header.Set("Wait", "1") })
 		ended <- a.Status
 	}()
+	<-r.open
 	if gone, err := r.tokens.Revoke("one"); err != nil || gone.Name != "one" {
 		t.Errorf("%+v, %v", gone, err)
 	}
 	<-ended
+	if gone := <-r.closed; gone != "one" {
+		t.Errorf("closed %s", gone)
+	}
 	if a, text := r.request(secret, nil, nil); a.StatusCode != 401 {
 		t.Errorf("revoked: %d %s", a.StatusCode, text)
+	}
+	// So does what waits without a connection, when somebody comes with what is no token any more.
+	next, other := r.token("two"), r.token("three")
+	for _, s := range []string{next, other} {
+		if a, text := r.request(s, nil, nil); a.StatusCode != 200 {
+			t.Errorf("%d %s", a.StatusCode, text)
+		}
+	}
+	if _, err := r.tokens.Revoke("two"); err != nil {
+		t.Error(err)
+	}
+	if a, text := r.request(next, nil, nil); a.StatusCode != 401 {
+		t.Errorf("revoked: %d %s", a.StatusCode, text)
+	}
+	if gone := <-r.closed; gone != "two" || len(r.closed) > 0 {
+		t.Errorf("closed %s", gone)
 	}
 	if _, err := r.tokens.Revoke("one"); sessions.CodeOf(err) != sessions.CodeNotFound {
 		t.Error(err)
