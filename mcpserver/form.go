@@ -155,8 +155,8 @@ func chosen(all []choice, given string) (string, bool) {
 	return found, n == 1
 }
 
-// own names the member for an answer in own words beside offered ones.
-func own(id string) string { return id + " (own words)" }
+// inOwnWords names the member for an answer in own words beside offered ones.
+func inOwnWords(id string) string { return id + " (own words)" }
 
 func questionForm(q *sessions.Request, message, version string) *form {
 	var properties ordered
@@ -185,7 +185,7 @@ func questionForm(q *sessions.Request, message, version string) *form {
 			properties = append(properties, pair{x.ID, choices(title, x.Text, all, version)})
 		}
 		if len(all) > 0 && x.FreeText {
-			properties = append(properties, pair{own(x.ID), ordered{{"type", "string"}, {"title", title + ": in your own words"}}})
+			properties = append(properties, pair{inOwnWords(x.ID), ordered{{"type", "string"}, {"title", title + ": in your own words"}}})
 			continue
 		}
 		required = append(required, x.ID)
@@ -203,7 +203,7 @@ func questionForm(q *sessions.Request, message, version string) *form {
 				var one string
 				var many []string
 				switch {
-				case json.Unmarshal(content[own(x.ID)], &one) == nil && strings.TrimSpace(one) != "":
+				case json.Unmarshal(content[inOwnWords(x.ID)], &one) == nil && strings.TrimSpace(one) != "":
 					many = []string{one}
 				case json.Unmarshal(content[x.ID], &one) == nil && strings.TrimSpace(one) != "":
 					many = []string{one}

@@ -130,7 +130,7 @@ func (m *message) wrap(n uint64) (line []byte, id string) {
 
 // response writes an answer under the client's own id, byte for byte; nil is null.
 func response(id json.RawMessage, name string, value any) ([]byte, error) {
-	v, err := json.Marshal(value)
+	v, err := encodeResult(value)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,8 @@ package mcpserver
 
 import (
 	"encoding/json"
-	"reflect"
-	"strings"
 
+	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -18,16 +17,36 @@ func success(result any, text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{mcp.NewTextContent(text)}, StructuredContent: json.RawMessage(raw)}
 }
 
-// Encode is a result, or a part of one, as the JSON object that the tools answer with. Other front ends print the same.
+// Encode is a result, or a part of one, as the JSON object that the tools answer with: lists and maps that are always
+// there are empty instead of null, as their schema says. Other front ends print the same.
 func Encode(result any) ([]byte, error) {
-	v := reflect.New(reflect.TypeOf(result)).Elem()
-	v.Set(reflect.ValueOf(result))
-	fill(v)
-	raw, err := json.Marshal(v.Interface())
+	raw, err := own.Marshal(result)
 	if err != nil {
 		return nil, sessions.Errorf(sessions.CodeInternal, "the result cannot be encoded: %w", err)
 	}
 	return raw, nil
+}
+
+// encodeResult is what mcp-go makes of the result of a method, as JSON. The content that success has encoded is the
+// larger part of an answer: it is put in as it is, and not read and copied two times more.
+func encodeResult(v any) ([]byte, error) {
+	r, ok := v.(*mcp.CallToolResult)
+	if !ok {
+		return json.Marshal(v)
+	}
+	content, ok := r.StructuredContent.(json.RawMessage)
+	if !ok || len(content) == 0 || len(r.RawStructuredContent) > 0 {
+		return r.MarshalJSON()
+	}
+	rest := *r
+	rest.StructuredContent = nil
+	head, err := rest.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(head)+len(content)+24)
+	out = append(append(out, head[:len(head)-1]...), `,"structuredContent":`...) // behind "content", which is always there
+	return append(append(out, content...), '}'), nil
 }
 
 // withElicitation adds to a result what became of the question to the user.
@@ -59,40 +78,4 @@ func failure(err error) *mcp.CallToolResult {
 		t.line("What to do: %s", e.Action)
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{mcp.NewTextContent(t.String())}, StructuredContent: json.RawMessage(raw), IsError: true}
-}
-
-// fill makes the lists and maps of a result that are always there empty instead of null, as their schema says. It
-// changes copies only: the host may share what it returned.
-func fill(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() && v.Type().Elem().Kind() == reflect.Struct {
-			c := reflect.New(v.Type().Elem())
-			c.Elem().Set(v.Elem())
-			fill(c.Elem())
-			v.Set(c)
-		}
-	case reflect.Slice:
-		if v.IsNil() || v.Type().Elem().Kind() != reflect.Struct {
-			return
-		}
-		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v))
-		for i := range v.Len() {
-			fill(v.Index(i))
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			f, e := v.Type().Field(i), v.Field(i)
-			always := !strings.Contains(f.Tag.Get("json"), "omit")
-			switch {
-			case !f.IsExported():
-			case always && e.Kind() == reflect.Slice && e.IsNil() && e.Type() != reflect.TypeFor[json.RawMessage]():
-				e.Set(reflect.MakeSlice(e.Type(), 0, 0))
-			case always && e.Kind() == reflect.Map && e.IsNil():
-				e.Set(reflect.MakeMap(e.Type()))
-			default:
-				fill(e)
-			}
-		}
-	}
 }

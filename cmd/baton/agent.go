@@ -18,6 +18,8 @@ func runAgent(args []string) int {
 			return codexlike.Main(args[1:], os.Stdin, os.Stdout, os.Stderr)
 		case "acp":
 			return cursorlike.Main(args[1:], os.Stdin, os.Stdout, os.Stderr)
+		case benchTool:
+			return runBenchTool()
 		}
 	}
 	fmt.Fprintln(os.Stderr, "baton agent: app-server or acp")

@@ -46,59 +46,57 @@ func (b *bench) mcp(ctx context.Context) (err error) {
 	return b.mcpBeside(c, ids[0], ids[1], ids[2])
 }
 
-// mcpStarts times the start of a server to its answer of initialize, without a host and with one, against a process that
-// does nothing.
+// mcpStarts times the start of a server to its answer of initialize, without a host and with one, and to the first answer
+// of a host that it has to start, against the start and the end of a process that does nothing.
 func (b *bench) mcpStarts(ctx context.Context, h *benchHome) error {
 	nothing, err := exec.LookPath("true")
 	if err != nil {
 		return err
 	}
-	floor := func() error { return exec.CommandContext(ctx, nothing).Run() }
-	greet := func() error {
-		c, err := startBenchMCP(ctx, h, "mcp")
-		if err != nil {
-			return err
-		}
-		return c.close()
-	}
-	for _, x := range []struct {
-		name string
-		n    int
-		do   func() error
-	}{
-		{"start to end, no host", b.pick(20, 2), greet},
-		{"start to end and a list, no host", b.pick(7, 1), func() error {
-			c, err := startBenchMCP(ctx, h, "mcp")
-			if err != nil {
-				return err
-			}
-			if _, err = c.call("session_list", "{}"); err == nil {
-				err = c.close()
-			}
-			return errors.Join(err, h.end(ctx))
-		}},
-	} {
-		ours, theirs, err := inTurn(x.n, x.do, floor)
-		if err != nil {
-			return err
-		}
-		b.report.add(benchFigure{Case: x.name, Value: ours, Floor: theirs, Unit: "ms", Note: "floor: true"})
-	}
-	if _, err := h.List(ctx, benchCaller, sessions.ListArgs{}); err != nil { // starts the host
+	took := map[string][]float64{}
+	timed := func(name string, do func() error) error {
+		began := time.Now()
+		err := do()
+		took[name] = append(took[name], milliseconds(time.Since(began)))
 		return err
 	}
-	var took []float64
-	_, theirs, err := inTurn(b.pick(30, 2), func() error {
-		began := time.Now()
-		c, err := startBenchMCP(ctx, h, "mcp")
-		if err != nil {
+	start := func(name string, list bool) error {
+		var c *benchMCP
+		err := timed(name, func() (err error) {
+			if c, err = startBenchMCP(ctx, h, "mcp"); err == nil && list {
+				_, err = c.call("session_list", "{}")
+			}
+			return err
+		})
+		if c != nil {
+			err = errors.Join(err, c.close())
+		}
+		return err
+	}
+	floor := func() error { return exec.CommandContext(ctx, nothing).Run() }
+	const cold, first, warm = "start to initialize, no host", "start to a list, no host", "start to initialize, a host"
+	for range b.pick(5, 1) {
+		for range b.pick(6, 1) {
+			if err := errors.Join(timed("", floor), start(cold, false)); err != nil {
+				return err
+			}
+		}
+		if err := start(first, true); err != nil {
 			return err
 		}
-		took = append(took, milliseconds(time.Since(began)))
-		return c.close()
-	}, floor)
-	b.report.add(benchFigure{Case: "start to initialize, warm", Value: median(took), Floor: theirs, Unit: "ms", Note: "floor: true, from its start to its end"})
-	return err
+		for range b.pick(6, 1) {
+			if err := errors.Join(timed("", floor), start(warm, false)); err != nil {
+				return err
+			}
+		}
+		if err := h.end(ctx); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{cold, warm, first} {
+		b.report.add(benchFigure{Case: name, Value: median(took[name]), Floor: median(took[""]), Unit: "ms", Note: "floor: true, start to end"})
+	}
+	return nil
 }
 
 // mcpRates compares calls a second with those of a bare tool, in turn.
@@ -165,7 +163,7 @@ func (b *bench) mcpBeside(c *benchMCP, held, other, asks string) error {
 	took := map[bool]map[string][]float64{}
 	for _, beside := range []bool{false, true} {
 		took[beside] = map[string][]float64{}
-		for range b.pick(10, 1) {
+		for range b.pick(20, 1) {
 			end, err := c.slow(beside, held)
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +28,45 @@ func Token(path string) (string, error) {
 		return "", fmt.Errorf("cannot make the token: %w", err)
 	}
 	return readToken(path)
+}
+
+// TokenFile reads the secret of a file as often as it is asked for, and from the file itself only when that is another
+// one than before. It is safe for concurrent use.
+type TokenFile struct {
+	Path string
+
+	mu    sync.Mutex
+	seen  version
+	token string
+}
+
+// Read is Token for the file.
+func (t *TokenFile) Read() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.look()
+	if now != (version{}) && now == t.seen {
+		return t.token, nil
+	}
+	token, err := Token(t.Path)
+	if t.seen, t.token = (version{}), token; err == nil && now == t.look() { // else it is read again the next time
+		t.seen = now
+	}
+	return token, err
+}
+
+// version is what differs between two files of a path. The time of the last change covers mode and owner too.
+type version struct {
+	device, inode uint64
+	changed       unix.Timespec
+}
+
+func (t *TokenFile) look() (v version) {
+	var st unix.Stat_t
+	if unix.Lstat(t.Path, &st) == nil {
+		v = version{uint64(st.Dev), st.Ino, st.Ctim}
+	}
+	return v
 }
 
 func readToken(path string) (string, error) {

@@ -71,3 +71,32 @@ func TestTokenRefuses(t *testing.T) {
 }
 
 func holdsNone(err error) bool { return err != nil && strings.Contains(err.Error(), "holds no token") }
+
+// TestTokenFile: a file that was replaced is read anew, and one that others may read is refused, also when it was read
+// before.
+func TestTokenFile(t *testing.T) {
+	file := TokenFile{Path: filepath.Join(folder(t), "token")}
+	read := func() string {
+		t.Helper()
+		token, err := file.Read()
+		must(t, err)
+		whole, err := os.ReadFile(file.Path)
+		must(t, err)
+		if token != string(whole) {
+			t.Errorf("it holds %q and is read as %q", whole, token)
+		}
+		return token
+	}
+	first := read()
+	if again := read(); again != first {
+		t.Errorf("%q and then %q", first, again)
+	}
+	must(t, os.Remove(file.Path))
+	if second := read(); second == first {
+		t.Error("the old secret outlived its file")
+	}
+	must(t, os.Chmod(file.Path, 0o644))
+	if token, err := file.Read(); err == nil || token != "" {
+		t.Errorf("a file for everybody is read as %q", token)
+	}
+}

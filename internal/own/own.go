@@ -1,5 +1,5 @@
 // Package own decodes JSON that Baton wrote itself: journal rows, frames of bridges, answers of the host. It takes a third
-// of encoding/json's time, and what streams through Baton is decoded four times on its way.
+// of encoding/json's time, and what streams through Baton is decoded four times on its way. It encodes what tools answer.
 //
 // It is encoding/json/v2, by the mirror that serves Go versions before 1.27, with what an agent's own JSON inside ours may
 // hold: the same name twice, and text that is no UTF-8; and with durations as encoding/json writes them. For what others
@@ -16,3 +16,9 @@ var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.All
 
 // Unmarshal decodes one value into what v points to.
 func Unmarshal(b []byte, v any) error { return json.Unmarshal(b, v, tolerant) }
+
+// full has members left out as encoding/json does, and maps in the order of their names.
+var full = json.JoinOptions(tolerant, jsonv1.OmitEmptyWithLegacySemantics(true), json.Deterministic(true))
+
+// Marshal encodes a value. Lists and maps that are nil are empty ones, not null.
+func Marshal(v any) ([]byte, error) { return json.Marshal(v, full) }

@@ -62,6 +62,7 @@ type Host struct {
 	wg   sync.WaitGroup
 
 	calls   atomic.Int64  // open calls
+	changes atomic.Uint64 // commits that changed a session
 	deleted chan struct{} // wakes the janitor; holds one
 
 	mu        sync.Mutex
@@ -94,7 +95,12 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		h.can.MountNamespace = h.can.MountNamespace && o.Rung == sandbox.PIDNamespace
 	}
 	j, err := openJournal(ctx, o.Places, journal.Options{
-		Committed: o.Committed,
+		Committed: func(changed []string) {
+			h.changes.Add(1)
+			if o.Committed != nil {
+				o.Committed(changed)
+			}
+		},
 		Impossible: func(session string, e *sessions.ImpossibleError) {
 			o.Log.Error().Str("session", session).Err(e).Msg("impossible transition refused")
 		},

@@ -36,7 +36,7 @@ func (c *Client) Send(ctx context.Context, who sessions.Caller, a sessions.SendA
 
 // Wait implements sessions.API.
 func (c *Client) Wait(ctx context.Context, who sessions.Caller, a sessions.WaitArgs) (sessions.WaitResult, error) {
-	return invoke[sessions.WaitResult](ctx, c, verbWait, "", who, a,
+	return invoke[sessions.WaitResult](ctx, c, verbWait, "", reader(who), a,
 		func(a *sessions.WaitArgs, spent time.Duration) {
 			a.WaitSeconds = left(a.WaitSeconds, sessions.DefaultWaitSeconds, spent)
 		})
@@ -44,7 +44,7 @@ func (c *Client) Wait(ctx context.Context, who sessions.Caller, a sessions.WaitA
 
 // Read implements sessions.API.
 func (c *Client) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) (sessions.ReadResult, error) {
-	return invoke[sessions.ReadResult](ctx, c, verbRead, "", who, a, nil)
+	return invoke[sessions.ReadResult](ctx, c, verbRead, "", reader(who), a, nil)
 }
 
 // Respond implements sessions.API.
@@ -75,7 +75,13 @@ func (c *Client) Resume(ctx context.Context, who sessions.Caller, a sessions.Res
 
 // List implements sessions.API.
 func (c *Client) List(ctx context.Context, who sessions.Caller, a sessions.ListArgs) (sessions.ListResult, error) {
-	return invoke[sessions.ListResult](ctx, c, verbList, "", who, a, nil)
+	return invoke[sessions.ListResult](ctx, c, verbList, "", reader(who), a, nil)
+}
+
+// reader is a caller as one who only reads is told to the host: without the environment, which is for what is launched.
+func reader(who sessions.Caller) sessions.Caller {
+	who.Env = nil
+	return who
 }
 
 // Foreign implements sessions.ForeignAPI.

@@ -57,12 +57,17 @@ func At(p place.Places, args ...string) Options {
 	return Options{Socket: p.HostSocket(), Lock: p.Lock(), TokenFile: p.Token(), Start: Spawn(p, args...)}
 }
 
-// Client is the API of the host behind a socket. It holds no connection between calls and needs no closing. It is safe
+// keptFor is how long a connection is kept for the next call that changes nothing.
+const keptFor = 200 * time.Millisecond
+
+// Client is the API of the host behind a socket. It keeps connections for moments only and needs no closing. It is safe
 // for concurrent use.
 type Client struct {
 	o         Options
 	log       zerolog.Logger
 	transport *http.Transport
+	kept      *http.Transport // for calls that change nothing, while they follow one another
+	token     local.TokenFile
 	upgraded  sync.Once
 }
 
@@ -80,27 +85,28 @@ func New(o Options) *Client {
 	if o.Logger != nil {
 		c.log = *o.Logger
 	}
+	c.token.Path = o.TokenFile
 	c.transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
-		// One connection per call: it is cheap here, it is what ends the call's context at the host, and what breaks is
-		// then always this call's own.
+		// One connection per call that changes something: what breaks is then always this call's own.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 	}
+	c.kept = &http.Transport{DialContext: c.transport.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: keptFor}
 	return c
 }
 
 // Status asks the running host what it is; none is started.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
-	err := c.once(ctx, http.MethodGet, verbStatus, nil, &s)
+	err := c.once(ctx, c.transport, http.MethodGet, verbStatus, nil, &s)
 	return s, final(verbStatus, err)
 }
 
 // Stop asks the running host to end; none is started. It returns when the host has agreed, not when it is gone.
 func (c *Client) Stop(ctx context.Context) (Stopped, error) {
 	var s Stopped
-	err := c.once(ctx, http.MethodPost, verbStop, nil, &s)
+	err := c.once(ctx, c.transport, http.MethodPost, verbStop, nil, &s)
 	return s, final(verbStop, err)
 }
 
@@ -158,8 +164,8 @@ func (e *protocolError) Unwrap() error { return e.refusal }
 func ended(ctx context.Context) error { return &endedError{context.Cause(ctx)} }
 
 // once makes one attempt of a call.
-func (c *Client) once(ctx context.Context, method, verb string, body []byte, into any) error {
-	answer, err := c.roundTrip(ctx, method, verb, body)
+func (c *Client) once(ctx context.Context, over *http.Transport, method, verb string, body []byte, into any) error {
+	answer, err := c.roundTrip(ctx, over, method, verb, body)
 	if err != nil {
 		return err
 	}
@@ -168,7 +174,7 @@ func (c *Client) once(ctx context.Context, method, verb string, body []byte, int
 }
 
 // roundTrip sends a call and returns the answer with its body unread.
-func (c *Client) roundTrip(ctx context.Context, method, verb string, body []byte) (*http.Response, error) {
+func (c *Client) roundTrip(ctx context.Context, over *http.Transport, method, verb string, body []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://baton"+prefix+verb, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -176,7 +182,7 @@ func (c *Client) roundTrip(ctx context.Context, method, verb string, body []byte
 	r.GetBody = nil // the transport shall not repeat anything by itself
 	r.Header.Set(protocolHeader, strconv.Itoa(Protocol))
 	if c.o.TokenFile != "" {
-		token, err := local.Token(c.o.TokenFile)
+		token, err := c.token.Read()
 		if errors.Is(err, fs.ErrNotExist) { // not even its folder is there
 			return nil, fmt.Errorf("%w: %w", ErrNoHost, err)
 		}
@@ -185,7 +191,7 @@ func (c *Client) roundTrip(ctx context.Context, method, verb string, body []byte
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	answer, err := c.transport.RoundTrip(r)
+	answer, err := over.RoundTrip(r)
 	if err != nil {
 		var dial *dialError
 		switch {

@@ -30,6 +30,9 @@ type HandlerOptions struct {
 	Records Records
 	// Foreign answers about conversations that are no sessions. nil: unsupported.
 	Foreign sessions.ForeignAPI
+	// Changes counts the changes of what List and Wait read, each before its maker or anybody else is told of it. While it
+	// stays the same, so do their answers. nil: nothing is remembered.
+	Changes func() uint64
 	// Token is the secret that every call must carry; "": none is asked for.
 	Token string
 	// Logger takes faults; nil: none.
@@ -37,14 +40,16 @@ type HandlerOptions struct {
 }
 
 type handler struct {
-	o   HandlerOptions
-	log zerolog.Logger
+	o     HandlerOptions
+	log   zerolog.Logger
+	lists known
+	waits known
 }
 
 // Handler serves the API. The context of a call ends when its client goes away. Callers' arguments are decoded
 // strictly: an unknown member is refused, since it may be a condition that was to hold.
 func Handler(api sessions.API, o HandlerOptions) http.Handler {
-	h := &handler{o: o, log: zerolog.Nop()}
+	h := &handler{o: o, log: zerolog.Nop(), lists: known{changes: o.Changes}, waits: known{changes: o.Changes}}
 	if o.Logger != nil {
 		h.log = *o.Logger
 	}
@@ -52,13 +57,16 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 	serve(mux, h, verbRunnerList, api.RunnerList)
 	serve(mux, h, verbCreate, api.Create)
 	serve(mux, h, verbSend, api.Send)
-	serve(mux, h, verbWait, api.Wait)
+	serveKnown(mux, h, verbWait, &h.waits, api.Wait,
+		// a wait that ran out is another one the next time, and one for any session takes what was seen before it
+		func(a sessions.WaitArgs, r sessions.WaitResult) bool { return len(a.SessionIDs) > 0 && !r.TimedOut })
 	serve(mux, h, verbRead, api.Read)
 	serve(mux, h, verbRespond, api.Respond)
 	serve(mux, h, verbCancel, api.Cancel)
 	serve(mux, h, verbClose, api.Close)
 	serve(mux, h, verbResume, api.Resume)
-	serve(mux, h, verbList, api.List)
+	serveKnown(mux, h, verbList, &h.lists, api.List,
+		func(a sessions.ListArgs, _ sessions.ListResult) bool { return a.Cwd == "" }) // where links lead changes without us
 	if o.Foreign != nil {
 		serve(mux, h, verbForeign, o.Foreign.Foreign)
 		serve(mux, h, verbForeignRead, o.Foreign.ForeignRead)
@@ -98,15 +106,38 @@ func (h *handler) status() Status {
 
 // serve adds one verb of the API.
 func serve[A, R any](mux *http.ServeMux, h *handler, verb string, do func(context.Context, sessions.Caller, A) (R, error)) {
+	serveKnown(mux, h, verb, new(known), do, func(A, R) bool { return false })
+}
+
+// encoded is an answer that is written as it is.
+type encoded []byte
+
+// serveKnown adds a verb whose answers are remembered where they last.
+func serveKnown[A, R any](mux *http.ServeMux, h *handler, verb string, k *known, do func(context.Context, sessions.Caller, A) (R, error), lasts func(A, R) bool) {
 	mux.HandleFunc("POST "+prefix+verb, h.guarded(func(r *http.Request) (any, error) {
 		if err := sameProtocol(r.Header.Get(protocolHeader)); err != nil {
 			return nil, err
 		}
-		var c call[A]
-		if err := decode(r, &c); err != nil {
+		body, err := bodyOf(r)
+		if err != nil {
 			return nil, err
 		}
-		return do(r.Context(), c.Who, c.Args)
+		answer, at := k.find(body)
+		if answer != nil {
+			return encoded(answer), nil
+		}
+		var c call[A]
+		if err := decode(body, &c); err != nil {
+			return nil, err
+		}
+		result, err := do(r.Context(), c.Who, c.Args)
+		if err != nil || !lasts(c.Args, result) {
+			return result, err
+		}
+		if answer, err = encode(result); err == nil {
+			k.keep(body, answer, at)
+		}
+		return encoded(answer), err
 	}))
 }
 
@@ -130,8 +161,8 @@ func (h *handler) guarded(do func(r *http.Request) (any, error)) http.HandlerFun
 		if errors.Is(err, ErrHostEnds) {
 			panic(http.ErrAbortHandler) // the connection breaks off, and the client makes the call again, to the next host
 		}
-		var body []byte
-		if err == nil {
+		body, whole := result.(encoded)
+		if err == nil && !whole {
 			body, err = encode(result)
 		}
 		code := http.StatusOK
@@ -177,16 +208,21 @@ func sameProtocol(theirs string) error {
 		Do("use one version of baton for both: stop the host (baton host stop) when it is the older one")
 }
 
-// decode reads the body to its end, which is also what lets net/http notice a client that goes away.
-func decode(r *http.Request, into any) error {
+// bodyOf reads the body to its end, which is also what lets net/http notice a client that goes away.
+func bodyOf(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
 	var over *http.MaxBytesError
 	if errors.As(err, &over) {
-		return sessions.Errorf(sessions.CodeLimitExceeded, "the call has more than %d bytes", MaxBody).Do("send less at once")
+		return nil, sessions.Errorf(sessions.CodeLimitExceeded, "the call has more than %d bytes", MaxBody).Do("send less at once")
 	}
 	if err != nil {
-		return sessions.Errorf(sessions.CodeInvalidParams, "the body of the call broke off: %w", err).Do("make the call again")
+		return nil, sessions.Errorf(sessions.CodeInvalidParams, "the body of the call broke off: %w", err).Do("make the call again")
 	}
+	return body, nil
+}
+
+// decode reads the body of a call, strictly.
+func decode(body []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {

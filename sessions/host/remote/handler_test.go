@@ -83,7 +83,11 @@ func TestVerbs(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(got, c.result) {
 				t.Errorf("got  %+v, %v\nwant %+v", got, err, c.result)
 			}
-			if calls := api.taken(); len(calls) != 1 || !reflect.DeepEqual(calls[0], taken{c.verb, anybody, c.args}) {
+			who := anybody
+			if c.verb == verbWait || c.verb == verbRead || c.verb == verbList { // no environment for what launches nothing
+				who.Env = nil
+			}
+			if calls := api.taken(); len(calls) != 1 || !reflect.DeepEqual(calls[0], taken{c.verb, who, c.args}) {
 				t.Errorf("the host was given %+v", calls)
 			}
 		})

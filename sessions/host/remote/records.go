@@ -50,7 +50,11 @@ func (h *handler) serveRecords(mux *http.ServeMux, r Records) {
 				return nil, err
 			}
 			var c call[exportArgs]
-			if err := decode(q, &c); err != nil {
+			body, err := bodyOf(q)
+			if err != nil {
+				return nil, err
+			}
+			if err := decode(body, &c); err != nil {
 				return nil, err
 			}
 			return nil, r.ExportSession(q.Context(), c.Who, c.Args.SessionID, (*lines)(s))
@@ -110,7 +114,7 @@ func (c *Client) CheckJournal(ctx context.Context) ([]journal.Problem, error) {
 		return nil, err
 	}
 	var r checkResult
-	err = c.once(ctx, http.MethodPost, verbCheckJournal, body, &r)
+	err = c.once(ctx, c.transport, http.MethodPost, verbCheckJournal, body, &r)
 	return r.Problems, final(verbCheckJournal, err)
 }
 
@@ -121,7 +125,7 @@ func (c *Client) ExportSession(ctx context.Context, who sessions.Caller, session
 	if err != nil {
 		return err
 	}
-	answer, err := c.roundTrip(ctx, http.MethodPost, verbExportSession, body)
+	answer, err := c.roundTrip(ctx, c.transport, http.MethodPost, verbExportSession, body)
 	if err != nil {
 		return final(verbExportSession, err)
 	}

@@ -31,7 +31,11 @@ func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sess
 		}
 		result = *new(R)
 		failpoint.Hit("front.call.before")
-		err = c.once(ctx, http.MethodPost, verb, body, &result)
+		over := c.transport
+		if key == "" && p.tries == 0 { // a kept connection may have ended with its host, which says nothing about the next
+			over = c.kept
+		}
+		err = c.once(ctx, over, http.MethodPost, verb, body, &result)
 		failpoint.Hit("front.call.after")
 		if err == nil {
 			return result, nil
