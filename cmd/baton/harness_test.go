@@ -277,8 +277,3 @@ func count(evs []sessions.Event, kind sessions.EventKind, command string) int {
 	}
 	return n
 }
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}

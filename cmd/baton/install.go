@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batonmcp/baton/internal/install"
+	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 )
@@ -140,6 +141,9 @@ func (i *installation) apply(ctx context.Context, change *install.Change) error 
 		case change.Foreign != "":
 			done.Action, done.Foreign = "foreign", change.Foreign
 		}
+		if change.Foreign == "" {
+			i.remember(install.Records.Remove)
+		}
 		if err := i.report(done); err != nil || i.asJSON {
 			return err
 		}
@@ -162,7 +166,23 @@ func (i *installation) apply(ctx context.Context, change *install.Change) error 
 				Do("see what `baton doctor` says; --prove=false installs it without a proof"))
 		}
 	}
+	i.remember(install.Records.Add)
 	return i.report(done)
+}
+
+// remember keeps what was registered, for `baton uninstall`. What is not kept is found by it where the host has its
+// configuration by default.
+func (i *installation) remember(how func(install.Records, install.Registration) error) {
+	places, err := place.Find(os.Getenv)
+	if err == nil {
+		err = places.Make()
+	}
+	if err == nil {
+		err = how(install.Records{Path: places.Installed()}, install.Registration{Host: i.host.Name, File: i.file, Name: i.name})
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "baton: the registration could not be remembered for baton uninstall: %v\n", err)
+	}
 }
 
 // command is what gets registered: this program under the path by which it was called, where that path is a lasting one.

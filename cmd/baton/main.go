@@ -81,7 +81,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newMCP(), newHost(), newRunners(), newDoctor(), newDemo(), newInstall(), newToken(), newJournal(), newBench())
+	root.AddCommand(newMCP(), newHost(), newRunners(), newDoctor(), newDemo(), newInstall(), newUninstall(), newToken(), newJournal(), newBench())
 	root.AddCommand(newCreate(), newSend(), newWait(), newRead(), newRespond(), newCancel(), newClose(), newRemove(), newResume(), newList(),
 		newLogs(), newTranscript(), newRun(), newAttach())
 	group(root)

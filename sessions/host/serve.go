@@ -51,7 +51,7 @@ func Serve(ctx context.Context, o Options) (err error) {
 	defer stop()
 	started := time.Now().UTC()
 	status := func() remote.Status {
-		return remote.Status{Version: o.Version, Protocol: remote.Protocol, PID: os.Getpid(), Epoch: h.epoch, Started: started, State: o.Places.State, Live: h.Live()}
+		return remote.Status{Version: o.Version, Protocol: remote.Protocol, PID: os.Getpid(), Epoch: h.epoch, Started: started, State: o.Places.State, Live: h.Live(), Owners: h.owners()}
 	}
 	handler := remote.Handler(h, remote.HandlerOptions{Status: status, Records: h, Foreign: h, Changes: h.changes.Load, Token: claim.Token, Logger: &o.Log,
 		Stop: func(context.Context) (remote.Stopped, error) {
@@ -161,6 +161,23 @@ func (h *Host) idle(ctx context.Context, limit time.Duration) {
 
 // liveIDs are the sessions that have a bridge or are about to. One whose bridge is proven gone has none, although its
 // tender is still tidying up: its close has been answered.
+// owners counts the live sessions of each principal, those apart whose owner could not be read.
+func (h *Host) owners() map[string]int {
+	n := map[string]int{}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.tenders {
+		select {
+		case <-t.proven:
+		default:
+			if t.owner != "" {
+				n[t.owner]++
+			}
+		}
+	}
+	return n
+}
+
 func (h *Host) liveIDs() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

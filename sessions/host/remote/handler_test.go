@@ -200,7 +200,7 @@ func TestStatusAndStop(t *testing.T) {
 		},
 	}))
 	c := New(Options{Socket: path})
-	if s, err := c.Status(context.Background()); err != nil || s != (Status{Version: "v1", Protocol: Protocol, PID: 7, Epoch: 3, State: "/s", Live: 2}) {
+	if s, err := c.Status(context.Background()); err != nil || !reflect.DeepEqual(s, Status{Version: "v1", Protocol: Protocol, PID: 7, Epoch: 3, State: "/s", Live: 2}) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	if s, err := c.Stop(context.Background()); err != nil || s.PID != 7 || len(s.Keeps) != 2 {

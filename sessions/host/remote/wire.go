@@ -50,6 +50,8 @@ type Status struct {
 	Started  time.Time `json:"started,omitzero"`
 	State    string    `json:"state,omitempty"` // its state directory
 	Live     int       `json:"live"`            // sessions with a living bridge
+	// Owners are the principals of those, and how many each has.
+	Owners map[string]int `json:"owners,omitempty"`
 }
 
 // Stopped is the answer to a stop: the host that goes, and what goes on without it.
