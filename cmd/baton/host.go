@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -25,20 +26,25 @@ func newHost() *cobra.Command {
 
 func newHostRun() *cobra.Command {
 	var web webFlags
+	var idleClose time.Duration
 	c := &cobra.Command{
 		Use:     "run",
 		Short:   "Be the host of this state directory, until it is stopped or idle",
 		Example: "  baton host run\n  baton host run --http 127.0.0.1:8765",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return remote.Reported(func() error { return runHost(c.Context(), web) })
+			return remote.Reported(func() error { return runHost(c.Context(), web, idleClose) })
 		},
 	}
 	web.add(c.Flags())
+	c.Flags().DurationVar(&idleClose, "idle-close", 0, "close sessions in which nothing happened for this time, as in 2h; in place of idle_close of the configuration")
 	return c
 }
 
-func runHost(ctx context.Context, web webFlags) error {
+func runHost(ctx context.Context, web webFlags, idleClose time.Duration) error {
+	if idleClose < 0 {
+		return usageError{fmt.Errorf("--idle-close is %s; give a time above 0", idleClose)}
+	}
 	places, err := place.Find(os.Getenv)
 	if err != nil {
 		return err
@@ -46,6 +52,9 @@ func runHost(ctx context.Context, web webFlags) error {
 	cfg, err := config.Load(places.Config)
 	if err != nil {
 		return err
+	}
+	if idleClose > 0 {
+		cfg.Host.IdleClose = config.Duration(idleClose)
 	}
 	level := zerolog.InfoLevel
 	if l := logLevel(); l < level {

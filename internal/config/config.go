@@ -44,6 +44,9 @@ type Config struct {
 type Host struct {
 	// IdleExit is how long a host without a live session stays; zero: DefaultIdleExit, "never" in the file: for good.
 	IdleExit Duration `toml:"idle_exit"`
+	// IdleClose is how long nothing may happen in a session that has nothing to do before it is closed; zero, or "never" in
+	// the file: it stays open.
+	IdleClose Duration `toml:"idle_close"`
 	// HandshakeTimeout is how long an agent may take to start and to confirm what was asked; zero: 60 s.
 	HandshakeTimeout Duration `toml:"handshake_timeout"`
 	// OrphanGrace is how long a session goes on without any host once its turn has ended; zero: 15 min.

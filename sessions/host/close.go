@@ -122,11 +122,15 @@ func (h *Host) forgetSession(ctx context.Context, who sessions.Caller, id string
 
 // closeIn writes the intent to stop. A session that has ended is left alone.
 func (h *Host) closeIn(tx *journal.Tx, c *changes, s journal.Session) error {
+	return h.closeFor(tx, c, s, bridge.CloseInput{Reason: "closed"})
+}
+
+func (h *Host) closeFor(tx *journal.Tx, c *changes, s journal.Session, why bridge.CloseInput) error {
 	moved, err := h.closing(tx, c, s)
 	if err != nil || !moved {
 		return err
 	}
-	if _, err := tx.AppendInput(s.Generation, string(bridge.InClose), s.ID, bridge.CloseInput{Reason: "closed"}); err != nil {
+	if _, err := tx.AppendInput(s.Generation, string(bridge.InClose), s.ID, why); err != nil {
 		return err
 	}
 	c.kick = append(c.kick, s.ID)

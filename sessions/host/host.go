@@ -125,6 +125,9 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	}
 	h.forgetAnswers()
 	h.spawn(h.tidy)
+	if limit := time.Duration(o.Config.Host.IdleClose); limit > 0 {
+		h.spawn(func() { h.retire(limit) })
+	}
 	return h, nil
 }
 
