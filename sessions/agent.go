@@ -60,6 +60,7 @@ type OpenParams struct {
 	// adapter whose agent cannot report a sandbox takes it as the evidence.
 	BridgeSandbox string
 	Files         *FilePolicy // what it enforces, nil for nothing
+	Hidden        []string    // what the user hides from every agent, under whatever policy
 	WritableRoots []string
 	MCPServers    []MCPServer
 	Options       map[string]any

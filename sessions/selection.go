@@ -42,8 +42,9 @@ type Evidence struct {
 	Cwd            string          `json:"cwd,omitempty"`
 	AgentName      string          `json:"agent_name,omitempty"`
 	AgentVersion   string          `json:"agent_version,omitempty"`
-	Files          *FilePolicy     `json:"files,omitempty"` // what the bridge enforces, whoever enforces Sandbox
-	Raw            json.RawMessage `json:"raw,omitempty"`   // the agent's own report, where it carries more
+	Files          *FilePolicy     `json:"files,omitempty"`  // what the bridge enforces, whoever enforces Sandbox
+	Hidden         []string        `json:"hidden,omitempty"` // of the user's own list, what the bridge sees to be hidden
+	Raw            json.RawMessage `json:"raw,omitempty"`    // the agent's own report, where it carries more
 }
 
 // FilePolicy is what the bridge enforces around an agent on the machine's files. Nothing may be changed but what it

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strings"
 
+	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sandbox"
 )
 
@@ -30,6 +33,37 @@ func containment(can sandbox.Capability, read func(file string) string) []findin
 		files.Fix = held.Fix
 	}
 	return []finding{held, files}
+}
+
+// hiding says what of the user's own list is hidden from agents.
+func hiding(p place.Places, can sandbox.Capability) finding {
+	f := finding{Part: "hidden", OK: true, Says: "nothing beside credentials and Baton's own folders; more with hidden under [sandbox] in " + p.Config}
+	cfg, err := config.Load(p.Config)
+	if err != nil {
+		return finding{Part: "hidden", Says: "the list cannot be read", Fix: "correct the configuration file"}
+	}
+	var there, missing []string
+	for _, path := range cfg.HiddenPaths(os.Getenv("HOME")) {
+		switch _, err := os.Stat(path); {
+		case errors.Is(err, os.ErrNotExist):
+			missing = append(missing, path)
+		case err != nil:
+			return finding{Part: "hidden", Says: err.Error(), Fix: "see that you may look there, or take it off the list hidden under [sandbox] in " + p.Config}
+		default:
+			there = append(there, path)
+		}
+	}
+	if len(there) > 0 {
+		f.Says = strings.Join(there, ", ") + ": hidden from every agent"
+	}
+	if len(missing) > 0 {
+		f.Says += "; not there, so not hidden should it come while a session runs: " + strings.Join(missing, ", ")
+	}
+	if len(there) > 0 && !can.MountNamespace {
+		return finding{Part: "hidden", Says: "nothing can be hidden here, so no session starts: " + strings.Join(there, ", ") + " is on the list of what no agent may see",
+			Fix: "take hidden under [sandbox] out of " + p.Config + ", or see above"}
+	}
+	return f
 }
 
 func readHere(file string) string {

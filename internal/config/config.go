@@ -35,6 +35,7 @@ const (
 type Config struct {
 	Host    Host              `toml:"host"`
 	Journal Journal           `toml:"journal"`
+	Sandbox Sandbox           `toml:"sandbox"`
 	Runners map[string]Custom `toml:"runners"`
 
 	path string
@@ -162,6 +163,9 @@ var runnerName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 func (c *Config) check(text []byte) error {
 	if c.Journal.KeepEvents < 0 || c.Journal.MaxBytes < 0 {
 		return fmt.Errorf("journal: keep_events is %d and max_bytes is %d; neither can be negative", c.Journal.KeepEvents, c.Journal.MaxBytes)
+	}
+	if err := c.Sandbox.check(); err != nil {
+		return fmt.Errorf(" %w", err)
 	}
 	variables := map[string]string{}
 	for name := range builtin {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ func TestParse(t *testing.T) {
 	got, err := Parse("/c", []byte(`
 [host]
 idle_exit = "90s"
+idle_close = "2h"
 allow_unconfined_full_access = true
 
 [runners.opencode]
@@ -33,7 +35,7 @@ command = ["~/bin/codex", "app-server"]
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Config{path: "/c", Host: Host{IdleExit: Duration(90 * time.Second), AllowUnconfinedFullAccess: true},
+	want := &Config{path: "/c", Host: Host{IdleExit: Duration(90 * time.Second), IdleClose: Duration(2 * time.Hour), AllowUnconfinedFullAccess: true},
 		Runners: map[string]Custom{
 			"opencode": {Protocol: ACP, Command: []string{"opencode", "acp"}, Env: map[string]string{"OPENCODE_MODE": "x"}, Models: []string{"a", "b"}},
 			"codex":    {Command: []string{"~/bin/codex", "app-server"}},
@@ -49,6 +51,16 @@ func TestIdleExit(t *testing.T) {
 		if err != nil || c.Host.Idle() != want {
 			t.Errorf("%q: %v, %v", text, c, err)
 		}
+	}
+}
+
+func TestHiddenPaths(t *testing.T) {
+	c, err := Parse("/c", []byte("[sandbox]\nhidden = ['/srv/keys/', '~/private/../private', '/srv/keys', '/etc/ssl/private']"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.HiddenPaths("/home/a", "/home/b", "", "/home/a"), []string{"/etc/ssl/private", "/home/a/private", "/home/b/private", "/srv/keys"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -77,6 +89,12 @@ func TestParseRefuses(t *testing.T) {
 		{"names of one variable", "[runners.a-b]\nprotocol='acp'\ncommand=['a']\n[runners.a_b]\nprotocol='acp'\ncommand=['a']",
 			"/c:4: runners.a_b: the variable BATON_RUNNER_A_B belongs to runner a-b"},
 		{"variable name", "[runners.a]\nprotocol='acp'\ncommand=['a']\nenv={'A=B'='1'}", `/c:1: runners.a.env."A=B" is no environment variable`},
+		{"hidden by a relative path", "[sandbox]\nhidden=['secret']", `sandbox.hidden: "secret" is neither absolute nor below ~/`},
+		{"hidden home", "[sandbox]\nhidden=['~/']", "whole home folder"},
+		{"hidden home, at length", "[sandbox]\nhidden=['~/a/..']", "whole home folder"},
+		{"hidden root", "[sandbox]\nhidden=['/']", "system's own"},
+		{"hidden system", "[sandbox]\nhidden=['/usr/']", "system's own"},
+		{"hidden zero byte", "[sandbox]\nhidden=[\"/a\\u0000\"]", "zero byte"},
 		{"inline section", "runners.a = {protocol='acp'}", "/c: runners.a.command is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

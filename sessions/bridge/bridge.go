@@ -84,6 +84,7 @@ type Bridge struct {
 	turns      map[string]*turn
 	agent      *agentProcess
 	files      *sessions.FilePolicy // in force, nil for none
+	hidden     []string             // of the user's own list
 	stop       sync.Once
 	planting   sync.Once
 	violation  *sessions.Error // of the policy, by the agent; nil once it is told

@@ -343,6 +343,10 @@ func (h *Host) plan(who sessions.Caller, session, generation, name string, w wor
 	if err != nil {
 		return launch{}, runner, err
 	}
+	hidden, err := h.hidden(cfg, who, runner, append([]string{w.cwd}, w.roots...)...)
+	if err != nil {
+		return launch{}, runner, err
+	}
 	extra := runner.Variables(getenv)
 	for k, v := range s.Env {
 		extra[k] = v
@@ -355,13 +359,13 @@ func (h *Host) plan(who sessions.Caller, session, generation, name string, w wor
 		Env:              env.Build(env.Allowed(who.Env), extra, s.EnvUnset, lead),
 		HandshakeSeconds: whole(cfg.Host.HandshakeTimeout, 60*time.Second), OrphanSeconds: whole(cfg.Host.OrphanGrace, 15*time.Minute),
 		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: w.cwd, Selection: s.Selection(),
-			WritableRoots: w.roots, MCPServers: s.MCPServers, Options: options},
+			WritableRoots: w.roots, MCPServers: s.MCPServers, Options: options, Hidden: hidden},
 		Secret: slices.Sorted(maps.Keys(s.Env))}
 	files, err := h.files(runner, &spec)
 	if err != nil {
 		return launch{}, runner, err
 	}
-	return launch{spec: spec, files: files}, runner, nil
+	return launch{spec: spec, files: files, hidden: hidden}, runner, nil
 }
 
 // whole is a configured duration in seconds, at least one; what is not set, or has no end, is the default.

@@ -95,7 +95,11 @@ func (h *Host) foreign(ctx context.Context, who sessions.Caller, cfg *config.Con
 	if err != nil {
 		return sessions.ForeignSaid{}, err
 	}
-	said, err := h.askForeign(ctx, bridge.ForeignInput{Spec: sessionless(who, found, name, foreignLimit), Ask: ask})
+	spec, err := h.sessionless(cfg, who, found, name, foreignLimit)
+	if err != nil {
+		return sessions.ForeignSaid{}, err
+	}
+	said, err := h.askForeign(ctx, bridge.ForeignInput{Spec: spec, Ask: ask})
 	if err != nil {
 		return said, err
 	}

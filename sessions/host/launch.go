@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/batonmcp/baton/internal/failpoint"
@@ -17,8 +18,9 @@ import (
 
 // launch is what a new generation needs and the journal must not hold: it is handed to the bridge and forgotten.
 type launch struct {
-	spec  bridge.Spec
-	files *sandbox.Filesystem // nil: no policy for files
+	spec   bridge.Spec
+	files  *sandbox.Filesystem // nil: no policy for files
+	hidden []string            // masked beside Baton's own, under every policy
 }
 
 // launchPatience is how long a start that an earlier host did not finish waits for its caller to make the call again,
@@ -151,7 +153,7 @@ func (t *tender) start() error {
 		}
 		t.policy = l.spec.Open.Files
 	}
-	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: h.masks(),
+	proc, err := sandbox.Start(h.life, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, spill}, Log: log, Rung: h.can.Rung, Mask: t.masks(),
 		Filesystem: t.files(), MaxProcesses: maxProcesses, Dir: "/"})
 	if err != nil {
 		return sessions.Errorf(sessions.CodeSandboxUnavailable, "the session's bridge could not be started: %w", err).
@@ -172,6 +174,14 @@ func (t *tender) start() error {
 		})
 		return err
 	})
+}
+
+// masks are what nothing of the session may see.
+func (t *tender) masks() []string {
+	if l := t.launch(); l != nil {
+		return slices.Concat(t.h.masks(), l.hidden)
+	}
+	return t.h.masks() // and should more be hidden, its bridge refuses to open the session
 }
 
 // missLaunch waits for the launch, unless the session is to end anyway.

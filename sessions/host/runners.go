@@ -97,7 +97,7 @@ func (h *Host) runner(ctx context.Context, who sessions.Caller, cfg *config.Conf
 	if ok && was.good(found.Executable, key) && (!refresh || was.at.After(asked)) {
 		return was.runner
 	}
-	r = h.asked(ctx, who, found, r)
+	r = h.asked(ctx, who, cfg, found, r)
 	if ctx.Err() == nil {
 		h.mu.Lock()
 		h.probes[name] = probed{executable: found.Executable, account: key, at: time.Now(), runner: r}
@@ -107,8 +107,13 @@ func (h *Host) runner(ctx context.Context, who sessions.Caller, cfg *config.Conf
 }
 
 // asked fills in what an installed runner says of itself, or why it could not be asked.
-func (h *Host) asked(ctx context.Context, who sessions.Caller, found config.Runner, r sessions.Runner) sessions.Runner {
-	p, err := h.ask(ctx, sessionless(who, found, r.Name, probeLimit))
+func (h *Host) asked(ctx context.Context, who sessions.Caller, cfg *config.Config, found config.Runner, r sessions.Runner) sessions.Runner {
+	spec, err := h.sessionless(cfg, who, found, r.Name, probeLimit)
+	if err != nil {
+		r.Problem = sessions.AsError(err).Error()
+		return r
+	}
+	p, err := h.ask(ctx, spec)
 	if err != nil {
 		r.Problem = sessions.AsError(err).Error()
 		if sessions.CodeOf(err) == sessions.CodeNotLoggedIn {
@@ -133,10 +138,11 @@ func (h *Host) asked(ctx context.Context, who sessions.Caller, found config.Runn
 }
 
 // sessionless is how an agent is started to be asked something.
-func sessionless(who sessions.Caller, found config.Runner, name string, limit time.Duration) bridge.Spec {
+func (h *Host) sessionless(cfg *config.Config, who sessions.Caller, found config.Runner, name string, limit time.Duration) (bridge.Spec, error) {
+	hidden, err := h.hidden(cfg, who, found)
 	return bridge.Spec{Protocol: found.Protocol, Argv: found.Argv, Dir: "/", HandshakeSeconds: int(limit.Seconds()),
 		Env:  env.Build(env.Allowed(who.Env), found.Variables(lookup(who.Env)), nil, filepath.Dir(found.Executable)),
-		Open: sessions.OpenParams{Runner: name, Generation: sessions.NewID(), Cwd: "/"}}
+		Open: sessions.OpenParams{Runner: name, Generation: sessions.NewID(), Cwd: "/", Hidden: hidden}}, err
 }
 
 // probe asks an agent about itself.
@@ -167,7 +173,7 @@ func (h *Host) question(ctx context.Context, spec bridge.Spec, kind bridge.Kind,
 		return err
 	}
 	defer null.Close()
-	proc, err := sandbox.Start(ctx, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, null}, Log: null, Rung: h.can.Rung, Mask: h.masks(), Dir: "/"})
+	proc, err := sandbox.Start(ctx, sandbox.Launch{Args: append([]string{bridge.Command}, failpoint.Args()...), Files: []*os.File{lf, null}, Log: null, Rung: h.can.Rung, Mask: slices.Concat(h.masks(), spec.Open.Hidden), Dir: "/"})
 	if err != nil {
 		return err
 	}
