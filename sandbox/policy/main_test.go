@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -216,4 +217,11 @@ func (u *user) put(name, text string) string {
 
 func (u *user) ask(runner, sandbox, cwd string) Ask {
 	return Ask{Sandbox: sandbox, Around: true, Runner: runner, Cwd: cwd, Env: slices.Clone(u.env)}
+}
+
+func needGit(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("NOT TESTED: there is no git")
+	}
 }

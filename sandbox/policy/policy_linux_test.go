@@ -74,13 +74,6 @@ func (u *user) git(dir string, args ...string) string {
 	return string(out)
 }
 
-func needGit(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("NOT TESTED: there is no git")
-	}
-}
-
 // planted are the ways to make git run a program outside of the session, by what is in a repository.
 var planted = []string{
 	"echo x > $G/hooks/post-checkout", "chmod 777 $G/hooks", "mv $G/hooks $G/h", "rm -rf $G/hooks", "ln -s /tmp $G/hooks/x",
