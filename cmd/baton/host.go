@@ -61,8 +61,8 @@ func runHost(ctx context.Context, web webFlags, idleClose time.Duration) error {
 		level = l
 	}
 	log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Str("part", "host").Int("pid", os.Getpid()).Logger()
-	return web.serve(ctx, places, cfg, log, func(ctx context.Context) error {
-		return host.Serve(ctx, host.Options{Places: places, Config: cfg, Version: version, Log: log, Rung: sandbox.Rung(os.Getenv("BATON_SANDBOX_RUNG"))})
+	return web.serve(ctx, places, cfg, log, func(ctx context.Context, serving func()) error {
+		return host.Serve(ctx, host.Options{Serving: serving, Places: places, Config: cfg, Version: version, Log: log, Rung: sandbox.Rung(os.Getenv("BATON_SANDBOX_RUNG"))})
 	})
 }
 

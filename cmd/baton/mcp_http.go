@@ -41,9 +41,9 @@ func (f *webFlags) add(s *pflag.FlagSet) {
 }
 
 // serve runs the host, and beside it the HTTP front end, which is a client of the host's socket like every other.
-func (f webFlags) serve(ctx context.Context, places place.Places, cfg *config.Config, log zerolog.Logger, host func(context.Context) error) error {
+func (f webFlags) serve(ctx context.Context, places place.Places, cfg *config.Config, log zerolog.Logger, host func(ctx context.Context, serving func()) error) error {
 	if f.address == "" {
-		return host(ctx)
+		return host(ctx, nil)
 	}
 	cfg.Host.IdleExit = config.Never
 	at := remote.At(places)
@@ -56,15 +56,19 @@ func (f webFlags) serve(ctx context.Context, places place.Places, cfg *config.Co
 	if err != nil {
 		return err
 	}
-	log.Info().Str("address", front.Addr()).Msg("MCP is served over HTTP")
 	ctx, stop := context.WithCancel(ctx)
-	web := make(chan error, 1)
+	serving, web := make(chan struct{}), make(chan error, 1)
 	go func() {
+		select {
+		case <-serving: // until then connections wait
+			log.Info().Str("address", front.Addr()).Msg("MCP is served over HTTP")
+		case <-ctx.Done():
+		}
 		err := front.Run(ctx)
 		stop() // one does not go on without the other
 		web <- err
 	}()
-	err = host(ctx)
+	err = host(ctx, func() { close(serving) })
 	stop()
 	return errors.Join(err, <-web)
 }

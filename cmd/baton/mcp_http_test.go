@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -11,6 +13,7 @@ import (
 
 	mcpclient "github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/batonmcp/baton/fixtures/directive"
 	"github.com/batonmcp/baton/sessions"
@@ -64,6 +67,79 @@ func (w *world) openHTTP(url, secret string) *front {
 		w.t.Fatal(err)
 	}
 	return w.initialized(c)
+}
+
+// TestHTTPBothWays: a client of an era with sessions gets news, is asked what an agent asks, and ends its session.
+func TestHTTPBothWays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url := w.serveHTTP()
+	var token struct{ Secret string }
+	if err := json.Unmarshal([]byte(w.baton("token", "new", "here", "--folder", w.work, "--json")), &token); err != nil {
+		t.Fatal(err)
+	}
+	header := map[string]string{"Authorization": "Bearer " + token.Secret}
+	over, err := transport.NewStreamableHTTP(url, transport.WithHTTPHeaders(header), transport.WithContinuousListening(), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 1)
+	c := mcpclient.NewClient(over, mcpclient.WithElicitationHandler(user(func(p mcp.ElicitationParams) mcp.ElicitationResponse {
+		asked <- p.Message
+		return mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionDecline}
+	})))
+	news := make(chan string, 1)
+	c.OnNotification(func(n mcp.JSONRPCNotification) {
+		if n.Method == mcp.MethodNotificationResourceUpdated {
+			select {
+			case news <- fmt.Sprint(n.Params.AdditionalFields["uri"]):
+			default:
+			}
+		}
+	})
+	f := w.initialized(c)
+	s := w.create(f, "codexlike", nil)
+	uri := "baton://sessions/" + s.SessionID
+	if err := c.Subscribe(t.Context(), mcp.SubscribeRequest{Params: mcp.SubscribeParams{URI: uri}}); err != nil {
+		t.Fatal(err)
+	}
+	call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "wait_seconds": 20})
+	if text := <-asked; !strings.Contains(text, "echo chosen") {
+		t.Errorf("asked %q", text)
+	}
+	if got := <-news; got != uri {
+		t.Errorf("news of %s", got)
+	}
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	status := func(method, session string) int {
+		t.Helper()
+		q, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Authorization", header["Authorization"])
+		q.Header.Set("Mcp-Session-Id", session)
+		a, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if allow := a.Header.Get("Allow"); (allow == "GET, POST, DELETE") != (a.StatusCode == http.StatusMethodNotAllowed) {
+			t.Errorf("%s: %s, allow %q", method, a.Status, allow)
+		}
+		return a.StatusCode
+	}
+	id := over.GetSessionId()
+	for _, x := range []struct {
+		method string
+		status int
+	}{{http.MethodPut, 405}, {http.MethodOptions, 405}, {http.MethodDelete, 204}, {http.MethodDelete, 404}} {
+		if got := status(x.method, id); got != x.status {
+			t.Errorf("%s: %d", x.method, got)
+		}
+	}
+	f.close()
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // TestHTTP: a client over HTTP works in the folder of its token, and nobody else sees its sessions, nor it theirs.

@@ -39,6 +39,8 @@ type Options struct {
 	// Committed is told of the sessions that each commit of the journal changed, when it is durable and before anybody who
 	// waits for it is woken. It must not block. nil: nobody is told.
 	Committed func(sessions []string)
+	// Serving is called by Serve once calls are answered. nil: nobody is told.
+	Serving func()
 }
 
 // Host is the daemon behind the API. It implements sessions.API.

@@ -80,6 +80,9 @@ func Serve(ctx context.Context, o Options) (err error) {
 		}
 	})
 	o.Log.Info().Int64("epoch", h.epoch).Str("rung", string(h.can.Rung)).Msg("host serves")
+	if o.Serving != nil {
+		o.Serving()
+	}
 	h.idle(ctx, o.Config.Host.Idle())
 	stop()
 	h.end() // waits return, sessions go on
