@@ -90,6 +90,7 @@ type Agent struct {
 	past     history
 	subs     map[string]*subAgent
 	items    map[itemKey]*item
+	deltas   deltaIDs
 	told     map[itemKey]string // turns of tools whose end was told, while they run
 	requests map[string]*request
 	asked    int // requests so far, for their handles
@@ -122,6 +123,7 @@ func (a *Agent) loop() {
 		case m, ok := <-inbox:
 			if open = ok; ok {
 				a.receive(m)
+				open = a.receiveMore(inbox)
 			}
 		case fn := <-a.ops:
 			fn()
@@ -130,6 +132,23 @@ func (a *Agent) loop() {
 		}
 	}
 	a.finish()
+}
+
+// receiveMore takes what came with a message, up to so many that nobody who wants the loop has to wait for long. It reports
+// false at the end of the inbox.
+func (a *Agent) receiveMore(inbox <-chan wire.Message) bool {
+	for range 16 {
+		select {
+		case m, ok := <-inbox:
+			if !ok {
+				return false
+			}
+			a.receive(m)
+		default:
+			return true
+		}
+	}
+	return true
 }
 
 // finish is the end of the loop, after the last event.

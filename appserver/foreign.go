@@ -187,8 +187,8 @@ func (a *Agent) conversationPast(ctx context.Context) ([]sessions.Event, error) 
 }
 
 func (a *Agent) pastByTurn(ctx context.Context) ([]sessions.Event, error) {
-	var all []wireTurn
-	if err := a.turns(ctx, "full", maxRecordPages, func(t wireTurn) bool {
+	var all []recordedTurn
+	if err := a.turns(ctx, "full", maxRecordPages, func(t recordedTurn) bool {
 		all = append(all, t)
 		return true
 	}); err != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/batonmcp/baton/internal/own"
+	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -149,8 +151,14 @@ func (a *Agent) itemCompleted(raw json.RawMessage) error {
 	return nil
 }
 
+// decodeItem reads an item where it stands in its message: it may be all of a long text, or of what a command said.
 func decodeItem(raw json.RawMessage) (n itemNote, it wireItem, err error) {
-	if err = decode(raw, &n); err == nil {
+	if err = decode(wire.Without(raw, "item"), &n); err != nil {
+		return n, it, err
+	}
+	n.Item = wire.Member(raw, "item")
+	if own.Unmarshal(n.Item, &it) != nil { // one of the wrong type must not cost the others
+		it = wireItem{}
 		err = decode(n.Item, &it)
 	}
 	return n, it, err
@@ -176,8 +184,8 @@ func (a *Agent) noteSubs(it *wireItem) {
 // streamed takes a delta of a text.
 func streamed(kind sessions.EventKind) func(*Agent, json.RawMessage) error {
 	return func(a *Agent, raw json.RawMessage) error {
-		var n deltaNote
-		if err := decode(raw, &n); err != nil {
+		n, err := a.decodeDelta(raw)
+		if err != nil {
 			return err
 		}
 		p := a.place(n.ThreadID, n.TurnID)
@@ -199,8 +207,8 @@ func streamed(kind sessions.EventKind) func(*Agent, json.RawMessage) error {
 
 // reasoningPart takes the start of a further part of a summary.
 func (a *Agent) reasoningPart(raw json.RawMessage) error {
-	var n deltaNote
-	if err := decode(raw, &n); err != nil {
+	n, err := a.decodeDelta(raw)
+	if err != nil {
 		return err
 	}
 	if n.SummaryIndex > 0 {
@@ -214,8 +222,8 @@ func (a *Agent) reasoningPart(raw json.RawMessage) error {
 // toolOutput takes what a running tool says. The first output of a command can be missing here (line 1 of 8, once all
 // of 6 MB): the completed item has it.
 func (a *Agent) toolOutput(raw json.RawMessage) error {
-	var n deltaNote
-	if err := decode(raw, &n); err != nil {
+	n, err := a.decodeDelta(raw)
+	if err != nil {
 		return err
 	}
 	p := a.place(n.ThreadID, n.TurnID)

@@ -161,11 +161,16 @@ type threadID struct {
 }
 
 type wireTurn struct {
-	ID         string            `json:"id"`
-	RootTurnID string            `json:"rootTurnId"`
-	Status     string            `json:"status"` // inProgress, completed, interrupted, failed
-	Error      *turnError        `json:"error"`
-	Items      []json.RawMessage `json:"items"`
+	ID         string     `json:"id"`
+	RootTurnID string     `json:"rootTurnId"`
+	Status     string     `json:"status"` // inProgress, completed, interrupted, failed
+	Error      *turnError `json:"error"`
+}
+
+// recordedTurn is a turn of a thread's record. Notes of a turn carry items too, which were told before.
+type recordedTurn struct {
+	wireTurn
+	Items []json.RawMessage `json:"items"`
 }
 
 type turnError struct {
@@ -184,18 +189,6 @@ type itemNote struct {
 	ThreadID string          `json:"threadId"`
 	TurnID   string          `json:"turnId"`
 	Item     json.RawMessage `json:"item"`
-}
-
-// deltaNote is every notification that adds to an item.
-type deltaNote struct {
-	ThreadID     string       `json:"threadId"`
-	TurnID       string       `json:"turnId"`
-	ItemID       string       `json:"itemId"`
-	Delta        string       `json:"delta"`
-	SummaryIndex int          `json:"summaryIndex"`
-	Stdin        string       `json:"stdin"`   // terminalInteraction
-	Message      string       `json:"message"` // mcpToolCall/progress
-	Changes      []fileChange `json:"changes"` // patchUpdated
 }
 
 type fileChange struct {

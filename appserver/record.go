@@ -64,7 +64,7 @@ func (a *Agent) messages(ctx context.Context, turnID string, see func(clientID, 
 }
 
 func (a *Agent) messagesByTurn(ctx context.Context, turnID string, see func(clientID, turn string) bool) error {
-	return a.turns(ctx, "full", maxRecordPages, func(t wireTurn) bool {
+	return a.turns(ctx, "full", maxRecordPages, func(t recordedTurn) bool {
 		if turnID != "" && t.ID != turnID {
 			return true
 		}
@@ -79,12 +79,12 @@ func (a *Agent) messagesByTurn(ctx context.Context, turnID string, see func(clie
 }
 
 // turns calls see with every turn, newest first, until see returns false.
-func (a *Agent) turns(ctx context.Context, view string, pages int, see func(wireTurn) bool) error {
+func (a *Agent) turns(ctx context.Context, view string, pages int, see func(recordedTurn) bool) error {
 	params := listParams{ThreadID: a.thread(ctx), SortDirection: "desc", ItemsView: view}
 	for range pages {
 		var page struct {
-			Data       []wireTurn `json:"data"`
-			NextCursor string     `json:"nextCursor"`
+			Data       []recordedTurn `json:"data"`
+			NextCursor string         `json:"nextCursor"`
 		}
 		if err := a.ask(ctx, "thread/turns/list", params, &page); err != nil {
 			return err
@@ -126,9 +126,9 @@ func (a *Agent) turnHolds(ctx context.Context, turnID, command string) (found bo
 // turnRecord is the record of a recent turn, nil when there is none.
 func (a *Agent) turnRecord(ctx context.Context, id string) (record *wireTurn, err error) {
 	const recent = 5 // pages, newest first: the turn that was just running
-	err = a.turns(ctx, "notLoaded", recent, func(t wireTurn) bool {
+	err = a.turns(ctx, "notLoaded", recent, func(t recordedTurn) bool {
 		if t.ID == id {
-			record = &t
+			record = &t.wireTurn
 		}
 		return record == nil
 	})
@@ -168,9 +168,9 @@ func (a *Agent) settleUnknown(ctx context.Context, commands []string) ([]session
 	}
 	if err == nil && len(wanted) > 0 {
 		records := map[string]wireTurn{}
-		err = a.turns(ctx, "notLoaded", maxRecordPages, func(t wireTurn) bool {
+		err = a.turns(ctx, "notLoaded", maxRecordPages, func(t recordedTurn) bool {
 			if wanted[t.ID] {
-				records[t.ID] = t
+				records[t.ID] = t.wireTurn
 				delete(wanted, t.ID)
 			}
 			return len(wanted) > 0

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -113,8 +114,8 @@ func (a *Agent) wake(t *turn) {
 
 // turnStarted takes turn/started.
 func (a *Agent) turnStarted(raw json.RawMessage) error {
-	var n turnNote
-	if err := decode(raw, &n); err != nil {
+	n, err := decodeTurn(raw)
+	if err != nil {
 		return err
 	}
 	if !a.isRoot(n.ThreadID) {
@@ -142,6 +143,14 @@ func (a *Agent) turnStarted(raw json.RawMessage) error {
 	return nil
 }
 
+// decodeTurn reads turn/started or turn/completed, but for the items, which can be long.
+func decodeTurn(raw json.RawMessage) (n turnNote, err error) {
+	if err = decode(wire.Without(raw, "turn"), &n); err == nil {
+		err = decode(wire.Without(wire.Member(raw, "turn"), "items"), &n.Turn)
+	}
+	return n, err
+}
+
 // tellStarted says once that a turn runs.
 func (a *Agent) tellStarted(t *turn) {
 	if !t.told {
@@ -152,8 +161,8 @@ func (a *Agent) tellStarted(t *turn) {
 
 // turnCompleted takes turn/completed. One for a turn that has ended already changes nothing.
 func (a *Agent) turnCompleted(raw json.RawMessage) error {
-	var n turnNote
-	if err := decode(raw, &n); err != nil {
+	n, err := decodeTurn(raw)
+	if err != nil {
 		return err
 	}
 	if !a.isRoot(n.ThreadID) {

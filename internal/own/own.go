@@ -3,7 +3,7 @@
 //
 // It is encoding/json/v2, by the mirror that serves Go versions before 1.27, with what an agent's own JSON inside ours may
 // hold: the same name twice, and text that is no UTF-8; and with durations as encoding/json writes them. For what others
-// write encoding/json stays: it goes on behind a member of the wrong type.
+// write encoding/json stays, or takes over where this fails: it goes on behind a member of the wrong type.
 package own
 
 import (

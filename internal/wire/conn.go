@@ -38,6 +38,9 @@ var (
 )
 
 const (
+	// inboxMessages wait in the inbox itself, beside those of the queue, so that a stream does not wake its reader for each.
+	inboxMessages = 32
+
 	defaultMaxLine      = 64 << 20
 	defaultWriteTimeout = 30 * time.Second
 )
@@ -106,7 +109,7 @@ func New(out io.Reader, in io.WriteCloser, o Options) *Conn {
 		in: in, out: out, o: o,
 		lines:   newLineReader(out, o.MaxLine),
 		queue:   newQueue(max(o.MaxLine, queueBytes)),
-		inbox:   make(chan Message),
+		inbox:   make(chan Message, inboxMessages),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		read:    make(chan struct{}),

@@ -15,7 +15,7 @@ type envelope struct {
 // parseEnvelope reads the members of the one JSON object on the line. It reports false for anything else.
 func parseEnvelope(line []byte) (envelope, bool) {
 	var e envelope
-	if len(line) == 0 || line[0] != '{' || !json.Valid(line) {
+	if len(line) == 0 || line[0] != '{' || !valid(line) {
 		return e, false
 	}
 	members(line, e.set)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"unicode/utf8"
 )
 
 // Member returns the value of a member of an object that is valid JSON, as the params and results of messages are: a
@@ -19,6 +20,22 @@ func Member(object json.RawMessage, name string) json.RawMessage {
 		}
 	})
 	return found
+}
+
+// Each gives the members of an object that is valid JSON, names without their escapes, values as they stand there and good
+// for as long as the object is. Anything else has none.
+func Each(object json.RawMessage, member func(name, value []byte)) {
+	if len(object) > 0 && object[0] == '{' {
+		members(object, member)
+	}
+}
+
+// Text is a JSON string's content; it reports false for another value, and for a string that is no UTF-8.
+func Text(value []byte) (s string, ok bool) {
+	if len(value) < 2 || value[0] != '"' || !utf8.Valid(value) {
+		return "", false
+	}
+	return text(value), true
 }
 
 // String returns a member that is a string, "" for none and for any other value.
