@@ -47,7 +47,8 @@ func (f webFlags) serve(ctx context.Context, places place.Places, cfg *config.Co
 	}
 	cfg.Host.IdleExit = config.Never
 	at := remote.At(places)
-	at.Start, at.Logger, at.Version = nil, &log, version // the host is this process
+	at.Logger, at.Version = &log, version
+	at.Start = func(context.Context) error { return nil } // the host is this process: a call that comes before it waits for it
 	front, err := httpd.Listen(httpd.Options{Address: f.address, Beyond: f.beyond, Names: f.names, CertFile: f.cert, KeyFile: f.key,
 		Tokens: tokens(places), API: remote.New(at), Log: log,
 		Serve: func(api sessions.API, t httpd.Token) http.Handler {
