@@ -294,7 +294,7 @@ func within(t *testing.T) context.Context {
 // rungs runs a test on every rung. A machine without pid namespaces says so.
 func rungs(t *testing.T, f func(t *testing.T, rung Rung)) {
 	t.Helper()
-	for _, rung := range []Rung{PIDNamespace, ProcessGroup} {
+	for _, rung := range Rungs {
 		t.Run(string(rung), func(t *testing.T) {
 			if rung == PIDNamespace {
 				needNamespace(t)

@@ -12,7 +12,7 @@ import (
 
 func clone(path string, argv, env []string, dir string, files []*os.File, rung Rung) (int, *handle, error) {
 	if rung != ProcessGroup {
-		return 0, nil, fmt.Errorf("pid namespaces exist on Linux only: %w", errors.ErrUnsupported)
+		return 0, nil, fmt.Errorf("there is no rung %s on %s, Linux has it: %w", rung, runtime.GOOS, errors.ErrUnsupported)
 	}
 	fds := make([]uintptr, len(files))
 	for i, f := range files {

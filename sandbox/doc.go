@@ -10,6 +10,11 @@
 //     process of the namespace before it lets the end of process 1 be seen, so a readable pidfd of the bridge, or its
 //     recorded identity being gone, proves that nothing of the session runs. The proof needs no parenthood and survives
 //     crashes of host and bridge.
+//   - subreaper: whatever descends from the bridge comes to it when it loses its parent, so that a bridge that has no
+//     child left has no descendant. While it lives it can end everything and know it; it says so in its process name, which
+//     the kernel lets nobody else write, and its host reads that before it kills it. Once a bridge was killed before that,
+//     nothing is confirmed: what carries the marker is killed by pidfd, but a process can shed its environment. An agent
+//     has the bridge's user, so it can kill it and cost the session its proof; it cannot make one.
 //   - process_group: the bridge is an ordinary process. What it left behind is searched by ancestry and by a marker in
 //     the environment and killed, but a process can shed both, so nothing is ever confirmed.
 //

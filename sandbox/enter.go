@@ -25,6 +25,7 @@ type place struct {
 	Inside
 	marker string
 	oom    *os.File // our own oom_score_adj, opened while it could be; nil where there is none
+	name   *os.File // our own name, likewise
 }
 
 // Enter makes this process the bridge that Start asked for. It must come first: on Linux it executes the program again,
@@ -32,7 +33,8 @@ type place struct {
 //
 // When it returns without error: the namespace has its own /proc and hides what Launch.Mask named and holds to Launch.Filesystem (rung pid_namespace);
 // no thread holds a capability or can gain one; the process is not dumpable, so that an agent of the same user cannot
-// attach to it or read its memory; signals that others send are swallowed, SIGKILL excepted; no core is ever written; and
+// attach to it or read its memory; signals that others send are swallowed, SIGKILL excepted, for whoever does not take
+// them up; no core is ever written; and
 // of the descriptors only 0, 1, 2 and those of Launch.Files are open, the latter closing on exec.
 //
 // After an error the process must exit; Start has been told.
@@ -44,6 +46,9 @@ func Enter() (Inside, error) {
 	var s setup
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return Inside{}, fmt.Errorf("sandbox: %s: %w", setupEnv, err)
+	}
+	if s.Stage == stageParent || s.Stage == stageOrphan {
+		return Inside{}, playKin(s) // returns only when it failed
 	}
 	report := os.NewFile(uintptr(3+s.Files), "report")
 	p, err := enter(s)

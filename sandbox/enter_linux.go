@@ -32,17 +32,27 @@ func enter(s setup) (place, error) {
 	if err != nil {
 		oom = nil
 	}
+	name, err := os.OpenFile("/proc/self/comm", os.O_WRONLY, 0) // likewise
+	if err != nil && s.Rung == Subreaper {
+		return place{}, fmt.Errorf("the name that tells the end: %w", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return place{}, fmt.Errorf("PR_SET_DUMPABLE: %w", err)
 	}
-	if s.Rung == ProcessGroup {
-		// Orphans come back to us, so that a census by ancestry finds them as long as we live.
+	if s.Rung != PIDNamespace {
+		// Orphans come back to us: on rung subreaper the proof, below it what lets a census by ancestry find them as long as
+		// we live.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return place{}, fmt.Errorf("PR_SET_CHILD_SUBREAPER: %w", err)
 		}
 	}
 	swallowSignals()
-	return place{oom: oom}, nil
+	if s.Rung == Subreaper && s.Trial {
+		if err := orphanReturns(); err != nil {
+			return place{}, err
+		}
+	}
+	return place{oom: oom, name: name}, nil
 }
 
 // prepare runs with the capabilities of the new user namespace, on one thread.

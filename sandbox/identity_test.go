@@ -45,19 +45,21 @@ func TestI10_OnlyTheRecordedProcessIsOurs(t *testing.T) {
 		proof  Proof
 		gone   bool
 	}{
-		"the very process":       {func(*Record) {}, Running, ProofNone, false},
-		"without pidfd inode":    {func(r *Record) { r.PidfdInode = 0 }, Running, ProofNone, false},
-		"another start time":     {func(r *Record) { r.Start++; r.PidfdInode = 0 }, Confirmed, ProofPIDNamespace, true},
-		"another boot":           {func(r *Record) { r.BootID = "another" }, Confirmed, ProofReboot, true},
-		"another boot, any rung": {func(r *Record) { r.BootID = "another"; r.Rung = ProcessGroup }, Confirmed, ProofReboot, true},
-		"a pid that is free":     {func(r *Record) { r.PID = 1<<22 + 1 }, Confirmed, ProofPIDNamespace, true},
-		"free, on a weak rung":   {func(r *Record) { r.PID = 1<<22 + 1; r.Rung = ProcessGroup }, Unconfirmed, ProofNone, true},
-		"another pid namespace":  {func(r *Record) { r.PIDScope++ }, Unconfirmed, ProofNone, false},
-		"no boot":                {func(r *Record) { r.BootID = "" }, Unconfirmed, ProofNone, false},
-		"no rung":                {func(r *Record) { r.Rung = "" }, Unconfirmed, ProofNone, false},
-		"nothing to compare":     {func(r *Record) { r.Start, r.PidfdInode = 0, 0 }, Unconfirmed, ProofNone, false},
-		"process 1":              {func(r *Record) { r.PID = 1 }, Unconfirmed, ProofNone, false},
-		"never started":          {func(r *Record) { *r = Record{} }, Confirmed, ProofNeverStarted, true},
+		"the very process":        {func(*Record) {}, Running, ProofNone, false},
+		"without pidfd inode":     {func(r *Record) { r.PidfdInode = 0 }, Running, ProofNone, false},
+		"another start time":      {func(r *Record) { r.Start++; r.PidfdInode = 0 }, Confirmed, ProofPIDNamespace, true},
+		"another boot":            {func(r *Record) { r.BootID = "another" }, Confirmed, ProofReboot, true},
+		"another boot, any rung":  {func(r *Record) { r.BootID = "another"; r.Rung = ProcessGroup }, Confirmed, ProofReboot, true},
+		"a pid that is free":      {func(r *Record) { r.PID = 1<<22 + 1 }, Confirmed, ProofPIDNamespace, true},
+		"free, on a weak rung":    {func(r *Record) { r.PID = 1<<22 + 1; r.Rung = ProcessGroup }, Unconfirmed, ProofNone, true},
+		"free, a subreaper":       {func(r *Record) { r.PID = 1<<22 + 1; r.Rung = Subreaper }, Unconfirmed, ProofNone, true},
+		"another boot, subreaper": {func(r *Record) { r.BootID = "another"; r.Rung = Subreaper }, Confirmed, ProofReboot, true},
+		"another pid namespace":   {func(r *Record) { r.PIDScope++ }, Unconfirmed, ProofNone, false},
+		"no boot":                 {func(r *Record) { r.BootID = "" }, Unconfirmed, ProofNone, false},
+		"no rung":                 {func(r *Record) { r.Rung = "" }, Unconfirmed, ProofNone, false},
+		"nothing to compare":      {func(r *Record) { r.Start, r.PidfdInode = 0, 0 }, Unconfirmed, ProofNone, false},
+		"process 1":               {func(r *Record) { r.PID = 1 }, Unconfirmed, ProofNone, false},
+		"never started":           {func(r *Record) { *r = Record{} }, Confirmed, ProofNeverStarted, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := live
@@ -108,18 +110,21 @@ func TestStopAndSettle(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer second.Release()
-		want, proof := Confirmed, ProofPIDNamespace
-		if rung != PIDNamespace {
-			want, proof = Unconfirmed, ProofNone
-		}
-		for name, v := range map[string]Verdict{
-			"stopped by its record": second.Stop(within(t)),
-			"stopped":               b.Stop(within(t)),
-			"stopped again":         b.Stop(within(t)),
-			"settled":               Settle(within(t), b.Record()),
+		// A subreaper's end is known to whoever saw it before it was gone, and to nobody else.
+		seen := map[Rung]Proof{PIDNamespace: ProofPIDNamespace, Subreaper: ProofSubreaper, ProcessGroup: ProofNone}[rung]
+		unseen := map[Rung]Proof{PIDNamespace: ProofPIDNamespace, Subreaper: ProofNone, ProcessGroup: ProofNone}[rung]
+		for _, v := range []struct {
+			name string
+			Verdict
+			want Proof
+		}{
+			{"stopped by its record", second.Stop(within(t)), seen},
+			{"stopped by its record again", second.Stop(within(t)), seen},
+			{"stopped", b.Stop(within(t)), unseen},
+			{"settled", Settle(within(t), b.Record()), unseen},
 		} {
-			if v.State != want || v.Proof != proof || len(v.Suspects) > 0 {
-				t.Errorf("%s: %+v", name, v)
+			if v.Proof != v.want || (v.State == Confirmed) != (v.want != ProofNone) || len(v.Suspects) > 0 {
+				t.Errorf("%s: %+v", v.name, v.Verdict)
 			}
 		}
 		<-b.Done()

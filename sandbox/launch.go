@@ -30,8 +30,8 @@ type Launch struct {
 	Files []*os.File // become descriptors 3, 4, ...; every other descriptor is closed
 	Log   *os.File   // descriptors 1 and 2; nil: /dev/null
 	Rung  Rung       // "": the best that Probe found
-	// Mask lists what nothing of the session may see: absolute paths that exist. On rung process_group they cannot be
-	// hidden; Record.MountNamespace tells.
+	// Mask lists what nothing of the session may see: absolute paths that exist. Without a mount namespace they
+	// cannot be hidden; Record.MountNamespace tells.
 	Mask []string
 	// Filesystem is the policy for files, enforced by the mount namespace; nil: none. Other rungs refuse it.
 	Filesystem *Filesystem
@@ -211,6 +211,9 @@ type stage string
 const (
 	stagePrepare stage = "prepare" // holds the namespace's capabilities, and gives them up by executing itself
 	stageEntered stage = "entered"
+
+	stageParent stage = "parent" // of a trial of rung subreaper: starts the orphan and ends
+	stageOrphan stage = "orphan" // ends when its input does
 )
 
 const setupEnv = "BATON_SANDBOX"

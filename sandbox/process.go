@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 // Process is a bridge that is watched, as a child or by its record. It must be released.
 type Process struct {
-	record Record
-	handle *handle
+	record  Record
+	handle  *handle
+	emptied atomic.Bool // it was seen to be without descendants for good
 
 	done    chan struct{} // closed when the process is gone
 	watched chan struct{} // closed when the watcher has ended
@@ -73,10 +75,17 @@ func (p *Process) Release() {
 // Stop kills the bridge and proves, where its rung can, that nothing of the session is left. It waits until ctx ends;
 // what is not seen to be gone by then is unconfirmed. Asking the agent to end in good order is the bridge's own work and
 // comes before.
+//
+// On rung subreaper the bridge is first made to kill and reap whatever descends from it, which it alone can see the end
+// of. One that does not manage it in time is killed without a proof.
 func (p *Process) Stop(ctx context.Context) Verdict {
 	began := time.Now()
+	if spared && p.record.Rung != ProcessGroup {
+		return emptied(p.record, began)
+	}
 	var known []Proc
-	if p.record.Rung != PIDNamespace && !p.isDone() {
+	empty := p.record.Rung == Subreaper && (p.emptied.Load() || p.empty(ctx))
+	if p.record.Rung != PIDNamespace && !empty && !p.isDone() {
 		known = family(p.record.PID) // ancestry ends with the bridge
 	}
 	if err := p.handle.signal(syscall.SIGKILL); err != nil && !errors.Is(err, ErrGone) && !p.isDone() {
@@ -94,7 +103,42 @@ func (p *Process) Stop(ctx context.Context) Verdict {
 	if p.record.Rung == PIDNamespace {
 		return ended(p.record, began)
 	}
+	if empty {
+		return emptied(p.record, began)
+	}
 	return remains(ctx, p.record, known, began)
+}
+
+const (
+	emptyLimit = 6 * time.Second // for a bridge to end what descends from it
+	emptyPace  = time.Millisecond
+)
+
+// empty lets the bridge of a subreaper end what descends from it, and tells whether it was seen to have done so.
+func (p *Process) empty(ctx context.Context) bool {
+	limited, cancel := context.WithTimeout(ctx, emptyLimit)
+	defer cancel()
+	pace := time.NewTicker(emptyPace)
+	defer pace.Stop()
+	for asked := false; ; {
+		if said := saysEmpty(p.record.PID); said && !p.handle.gone() { // it lived when that was read, so that it was about it
+			p.emptied.Store(true)
+			return true
+		}
+		if !asked {
+			asked = true
+			if p.handle.signal(emptySignal) != nil || p.handle.signal(syscall.SIGCONT) != nil {
+				return false
+			}
+		}
+		select {
+		case <-pace.C:
+		case <-p.done:
+			return false
+		case <-limited.Done():
+			return false
+		}
+	}
 }
 
 func (p *Process) isDone() bool {

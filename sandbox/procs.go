@@ -95,44 +95,52 @@ const (
 	remainsRounds   = 100         // bounds the chase after processes that start each other
 )
 
-// killRemains kills the known processes and whatever carries the marker, until two searches in a row find nothing new.
-// It returns how many it met and which of them live on.
+// killRemains kills the known processes and whatever carries the marker. First everything is stopped, so that nothing can
+// replace what is killed, until a search finds nothing new; what was killed is gone when the next search begins. It ends
+// when a search after a kill finds nothing new, and returns how many it met and which of them live on.
 func killRemains(ctx context.Context, marker string, known []Proc) (found int, left []int) {
-	type id struct {
-		pid   int
-		start uint64
+	if spared {
+		return 0, nil
 	}
-	met := map[id]bool{}
-	for quiet, round := 0, 0; quiet < 2 && round < remainsRounds; round++ {
+	met := map[ident]Proc{}
+	ended := false
+	for round := 0; round < remainsRounds && ctx.Err() == nil; round++ {
 		batch := known
 		known = nil
 		if marker != "" {
 			batch = append(batch, marked(marker)...)
 		}
-		left = left[:0]
 		fresh := false
 		for _, p := range batch {
-			if p.PID == os.Getpid() {
+			id := ident{p.PID, p.Start}
+			if _, old := met[id]; old || p.PID == os.Getpid() {
 				continue
 			}
-			if !met[id{p.PID, p.Start}] {
-				met[id{p.PID, p.Start}] = true
-				fresh = true
-			}
-			patient, cancel := context.WithTimeout(ctx, remainsPatience)
-			if err := end(patient, p); err != nil {
-				left = append(left, p.PID)
-			}
-			cancel()
+			met[id], fresh, ended = p, true, false
+			id.signal(syscall.SIGSTOP)
 		}
-		if fresh {
-			quiet = 0
-		} else {
-			quiet++
-		}
-		if ctx.Err() != nil {
-			break
+		switch {
+		case fresh:
+		case ended:
+			return len(met), left
+		default:
+			left, ended = endAll(ctx, met), true
 		}
 	}
-	return len(met), left
+	return len(met), endAll(ctx, met)
+}
+
+// endAll kills processes and returns those that do not go away.
+func endAll(ctx context.Context, met map[ident]Proc) (left []int) {
+	for id := range met {
+		id.signal(syscall.SIGKILL)
+	}
+	for _, p := range met {
+		patient, cancel := context.WithTimeout(ctx, remainsPatience)
+		if err := end(patient, p); err != nil {
+			left = append(left, p.PID)
+		}
+		cancel()
+	}
+	return left
 }

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,15 +21,18 @@ import (
 type Reaper struct {
 	place   place
 	sigchld chan os.Signal
+	empty   chan os.Signal // the host wants everything ended; on rung subreaper alone
 	quit    chan struct{}
 	once    sync.Once // closes quit
 	ended   chan struct{}
+	rest    sync.Once
 
 	// mu is held while a child is started and entered, and while children are reaped and looked up. So no exit is seen
 	// before its child is known, and no pid is reaped while a signal to it is on its way.
 	mu       sync.Mutex
 	children map[int]*Child
 	reaped   chan struct{} // closed and replaced whenever something was reaped
+	sealed   bool          // nothing is started any more
 }
 
 // Spawn says what to start. Argv[0] is an absolute path, /proc/self/exe included. A nil stream is /dev/null.
@@ -54,6 +56,7 @@ type Child struct {
 func NewReaper() *Reaper {
 	r := &Reaper{
 		sigchld:  make(chan os.Signal, 1),
+		empty:    make(chan os.Signal, 1),
 		quit:     make(chan struct{}),
 		ended:    make(chan struct{}),
 		children: map[int]*Child{},
@@ -63,6 +66,9 @@ func NewReaper() *Reaper {
 		r.place = *p
 	}
 	signal.Notify(r.sigchld, syscall.SIGCHLD)
+	if r.place.Rung == Subreaper {
+		signal.Notify(r.empty, emptySignal)
+	}
 	go r.run()
 	return r
 }
@@ -70,6 +76,7 @@ func NewReaper() *Reaper {
 // Close stops reaping; it kills nothing.
 func (r *Reaper) Close() {
 	signal.Stop(r.sigchld)
+	signal.Stop(r.empty)
 	r.once.Do(func() { close(r.quit) })
 	<-r.ended
 }
@@ -80,6 +87,11 @@ func (r *Reaper) run() {
 		select {
 		case <-r.sigchld:
 			r.sweep()
+		case <-r.empty:
+			go func() { // owned by nobody: the process ends with it
+				r.Rest(context.Background())
+				os.Exit(1)
+			}()
 		case <-r.quit:
 			return
 		}
@@ -90,16 +102,14 @@ func (r *Reaper) run() {
 // must not keep it.
 const reapBatch = 256
 
-// sweep reaps what has ended. none is true when no child is left at all.
-func (r *Reaper) sweep() (none bool) {
-	for {
-		more, none := r.sweepBatch()
-		if !more {
-			return none
-		}
+// sweep reaps what has ended.
+func (r *Reaper) sweep() {
+	for more := true; more; {
+		more, _ = r.sweepBatch()
 	}
 }
 
+// sweepBatch reaps some of what has ended. none is true when no child is left at all.
 func (r *Reaper) sweepBatch() (more, none bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,6 +176,9 @@ func (r *Reaper) Spawn(s Spawn) (*Child, error) {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.sealed {
+		return nil, fmt.Errorf("sandbox: spawn %s: the session is at its end", s.Argv[0])
+	}
 	restore := r.place.raiseOOM()
 	pid, err := syscall.ForkExec(s.Argv[0], s.Argv, attr)
 	restore()
@@ -266,55 +279,4 @@ func (r *Reaper) Kill(ctx context.Context, p Proc) error {
 		return fmt.Errorf("sandbox: kill process %d: %w", p.PID, err)
 	}
 	return nil
-}
-
-// killPace is how often KillAll strikes again while something is left.
-const killPace = 10 * time.Millisecond
-
-// KillAll ends every process of the session but the bridge, until none is left or ctx ends. true is a proof that none was
-// left at that moment, which only process 1 of a pid namespace can give.
-func (r *Reaper) KillAll(ctx context.Context) bool {
-	pace := time.NewTicker(killPace)
-	defer pace.Stop()
-	for quiet := 0; ; {
-		r.mu.Lock()
-		reaped := r.reaped
-		r.mu.Unlock()
-		if r.place.Rung == PIDNamespace {
-			// As process 1 this reaches everything in the namespace but ourselves. Whatever is left has a parent in it,
-			// in the end us: no child means that nothing is left.
-			if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return false
-			}
-			if r.sweep() {
-				return true
-			}
-		} else if r.strike() {
-			quiet = 0
-		} else if quiet++; quiet > 1 { // one look can miss what is being started
-			return false
-		}
-		select {
-		case <-reaped:
-		case <-pace.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// strike kills what the census of a weak rung finds, without waiting. It tells whether anything could be signalled.
-func (r *Reaper) strike() bool {
-	some := false
-	for _, i := range r.census() {
-		h, err := openHandle(i.pid)
-		if err != nil {
-			continue
-		}
-		if now, err := lookup(i.pid); err == nil && now.start == i.start && !h.gone() && h.signal(syscall.SIGKILL) == nil {
-			some = true
-		}
-		h.close()
-	}
-	return some
 }

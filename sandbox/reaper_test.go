@@ -117,7 +117,7 @@ func TestI09_BornSeesWhatATurnLeftBehind(t *testing.T) {
 		if now := b.order(t, order{Do: "born"}).Procs; len(now) != 1 || now[0].PID != standing {
 			t.Errorf("after the kill: %+v", now)
 		}
-		if got := b.order(t, order{Do: "killall", Limit: patience}).OK; got != (rung == PIDNamespace) {
+		if got := b.order(t, order{Do: "killall", Limit: patience}).OK; got != (rung != ProcessGroup) {
 			t.Errorf("killall: %v", got)
 		}
 		if now := b.order(t, order{Do: "born"}).Procs; len(now) != 0 {

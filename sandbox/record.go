@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // ErrGone tells that the process of a record does not exist any more.
@@ -42,7 +43,7 @@ const (
 // A pidfd is opened first and everything else is compared through the pid afterwards: as long as the pidfd shows a living
 // process, its pid cannot have passed to another one.
 func find(r Record) (h *handle, p presence, why string) {
-	if r.PID <= 1 || (r.Start == 0 && r.PidfdInode == 0) || (r.Rung != PIDNamespace && r.Rung != ProcessGroup) {
+	if r.PID <= 1 || (r.Start == 0 && r.PidfdInode == 0) || !slices.Contains(Rungs, r.Rung) {
 		return nil, unsure, "the record is incomplete"
 	}
 	if scope := pidScope(); scope != r.PIDScope {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,8 +15,12 @@ type Rung string
 
 const (
 	PIDNamespace Rung = "pid_namespace"
+	Subreaper    Rung = "subreaper"
 	ProcessGroup Rung = "process_group"
 )
+
+// Rungs are all of them, the strongest first.
+var Rungs = []Rung{PIDNamespace, Subreaper, ProcessGroup}
 
 // Capability is the best that this machine offers to this user.
 type Capability struct {
@@ -24,6 +29,24 @@ type Capability struct {
 	Filesystem     bool     `json:"filesystem"`        // a Filesystem can be enforced
 	Reasons        []string `json:"reasons,omitempty"` // why it is not more
 }
+
+// Offers tells whether the rung can be had.
+func (c Capability) Offers(r Rung) bool {
+	i := slices.Index(Rungs, r)
+	return i >= 0 && i >= slices.Index(Rungs, c.Rung)
+}
+
+// Forced is what is left of the capability on a rung that was asked for; "" asks for none. A rung that cannot be had
+// stays what was asked, and no launch will succeed.
+func (c Capability) Forced(r Rung) Capability {
+	if r == "" || r == c.Rung {
+		return c
+	}
+	return Capability{Rung: r, Reasons: append([]string{fmt.Sprintf("rung %s is forced by %s", r, ForceEnv)}, c.Reasons...)}
+}
+
+// ForceEnv is the variable by which a user forces a rung.
+const ForceEnv = "BATON_SANDBOX_RUNG"
 
 // probeLimit bounds the throw-away launch. It takes about 20 ms on an idle machine.
 const probeLimit = 10 * time.Second
@@ -34,8 +57,9 @@ var probed struct {
 }
 
 // Probe finds out by doing it: it launches a throw-away process 1 that maps its ids, mounts a fresh /proc and a mask,
-// drops its capabilities and executes itself, which is everything a session needs. The answer is kept for the life of
-// this process, unless it came from a timeout or from the end of ctx.
+// drops its capabilities and executes itself, which is everything a session needs. Where that fails it launches a
+// throw-away subreaper, which an orphan has to come back to. The answer is kept for the life of this process, unless it
+// came from a timeout or from the end of ctx.
 func Probe(ctx context.Context) Capability {
 	probed.Lock()
 	defer probed.Unlock()
@@ -66,21 +90,41 @@ func probe(ctx context.Context) (c Capability, final bool) {
 	c, final = try(limited, Launch{Args: []string{Command}})
 	if c.MountNamespace {
 		c.Reasons = why
+		return c, final
 	}
+	reasons, err := trial(limited, Launch{Args: []string{Command}}, Subreaper)
+	if err != nil {
+		c.Reasons = append(c.Reasons, reasons...)
+		return c, final && limited.Err() == nil
+	}
+	c.Rung = Subreaper
 	return c, final
 }
 
+// try looks whether a launch on the first rung works.
 func try(limited context.Context, l Launch) (c Capability, final bool) {
-	p, err := launch(limited, l, PIDNamespace, true)
+	reasons, err := trial(limited, l, PIDNamespace)
 	if err != nil {
-		reasons := append([]string{err.Error()}, hints()...)
-		return Capability{Rung: ProcessGroup, Reasons: reasons}, limited.Err() == nil
-	}
-	defer p.Release()
-	if v := p.Stop(limited); v.State != Confirmed {
-		return Capability{Rung: ProcessGroup, Reasons: []string{"the trial namespace did not end: " + v.Detail}}, false
+		return Capability{Rung: ProcessGroup, Reasons: append(reasons, hints()...)}, limited.Err() == nil && !errors.Is(err, errStayed)
 	}
 	return Capability{Rung: PIDNamespace, MountNamespace: true}, true
+}
+
+var errStayed = errors.New("the trial did not end")
+
+// trial launches a bridge that ends as soon as its rung is known to hold.
+func trial(limited context.Context, l Launch, rung Rung) (reasons []string, err error) {
+	p, err := launch(limited, l, rung, true)
+	if err != nil {
+		return []string{fmt.Sprintf("%s: %v", rung, err)}, err
+	}
+	defer p.Release()
+	if rung == PIDNamespace {
+		if v := p.Stop(limited); v.State != Confirmed {
+			return []string{fmt.Sprintf("%s: %v: %s", rung, errStayed, v.Detail)}, errStayed
+		}
+	}
+	return nil, nil
 }
 
 // choose settles the rung of a launch.
@@ -92,8 +136,8 @@ func choose(ctx context.Context, asked Rung) (Rung, error) {
 			return "", err
 		}
 		return c.Rung, nil
-	case PIDNamespace, ProcessGroup:
+	case PIDNamespace, Subreaper, ProcessGroup:
 		return asked, nil
 	}
-	return "", fmt.Errorf("rung %q: %w", asked, errors.ErrUnsupported)
+	return "", fmt.Errorf("rung %q is none of %q: %w", asked, Rungs, errors.ErrUnsupported)
 }

@@ -20,6 +20,7 @@ type Proof string
 
 const (
 	ProofPIDNamespace Proof = "pid_namespace"
+	ProofSubreaper    Proof = "subreaper" // the living bridge had no descendant left, and started none afterwards
 	ProofReboot       Proof = "reboot"
 	ProofNeverStarted Proof = "never_started"
 	ProofNone         Proof = "none"
@@ -47,7 +48,18 @@ func ended(r Record, began time.Time) Verdict {
 	if r.Rung == PIDNamespace {
 		return confirmed(ProofPIDNamespace, began)
 	}
+	if r.Rung == Subreaper {
+		return unconfirmed(began, "the bridge ended before it was seen to be without descendants, and nobody can prove that nothing else is left")
+	}
 	return unconfirmed(began, "the bridge is gone; rung %s cannot prove that nothing else is left", r.Rung)
+}
+
+// emptied is the verdict on a bridge that was seen to be without descendants for good, and is seen to be gone.
+func emptied(r Record, began time.Time) Verdict {
+	if r.Rung != Subreaper {
+		return ended(r, began)
+	}
+	return confirmed(ProofSubreaper, began)
 }
 
 // Settle says what became of a recorded launch, after any crash and with no Process at hand. A living bridge is left

@@ -39,7 +39,7 @@ type Session struct {
 
 // Containment says how the session's processes are held and which policy is enforced by whom.
 type Containment struct {
-	Rung   string `json:"rung,omitempty"`   // pid_namespace, process_group
+	Rung   string `json:"rung,omitempty"`   // pid_namespace, subreaper, process_group
 	Policy string `json:"policy,omitempty"` // the sandbox in force
 	By     string `json:"by,omitempty"`     // agent, bridge, none: who enforces the policy
 }

@@ -21,9 +21,9 @@ func (d *demo) close(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		want := string(sandbox.Unconfirmed)
-		if d.rung == string(sandbox.PIDNamespace) {
-			want = string(sandbox.Confirmed)
+		want := string(sandbox.Confirmed)
+		if d.rung == string(sandbox.ProcessGroup) {
+			want = string(sandbox.Unconfirmed)
 		}
 		d.stopped, d.proof = res.Stopped, res.Proof
 		switch {

@@ -77,13 +77,13 @@ func report(w io.Writer, found []finding, asJSON bool) error {
 
 // examine looks at each part.
 func examine(ctx context.Context) []finding {
-	can := sandbox.Probe(ctx)
-	found := containment(can, readHere)
+	can, forced := sandbox.Probe(ctx), sandbox.Rung(os.Getenv(sandbox.ForceEnv))
+	found := containment(can, forced, readHere)
 	places, err := place.Find(os.Getenv)
 	if err != nil {
 		return append(found, failed("places", err))
 	}
-	found = append(found, folders(places), configuration(places), hiding(places, can), daemon(ctx, places))
+	found = append(found, folders(places), configuration(places), hiding(places, can.Forced(forced)), daemon(ctx, places))
 	return append(found, agents(places)...)
 }
 

@@ -14,11 +14,26 @@ import (
 
 // containment says how sessions are held here, whether a sandbox can be put around an agent, why no more than that, and
 // what to do about it. Less than everything is no fault: what cannot be held to is refused when it is asked for.
-func containment(can sandbox.Capability, read func(file string) string) []finding {
+func containment(can sandbox.Capability, forced sandbox.Rung, read func(file string) string) []finding {
+	if forced != "" && !can.Offers(forced) {
+		return []finding{{Part: "containment", Says: fmt.Sprintf("no session can start: %s=%s, and the best here is %s (%s)", sandbox.ForceEnv, forced, can.Rung, strings.Join(can.Reasons, "; ")),
+			Fix: fmt.Sprintf("unset %s, or set it to one of %q that is no better than the best", sandbox.ForceEnv, sandbox.Rungs)}}
+	}
+	free := can.Rung
+	can = can.Forced(forced)
 	why := strings.Join(can.Reasons, "; ")
-	held := finding{Part: "containment", OK: true, Says: string(can.Rung) + ": the end of a session's processes can be proven"}
-	if can.Rung != sandbox.PIDNamespace {
+	held := finding{Part: "containment", OK: true, Says: string(can.Rung) + ": the end of a session's processes can be proven, after any crash"}
+	switch can.Rung {
+	case sandbox.PIDNamespace:
+	case sandbox.Subreaper:
+		held.Says = string(can.Rung) + ": the end of a session's processes can be proven while its bridge lives, and not once that was killed (" + why + ")"
+	default:
 		held.Says = string(can.Rung) + ": the end of a session's processes cannot be proven here (" + why + ")"
+	}
+	switch {
+	case can.Rung != free:
+		held.Fix = "unset " + sandbox.ForceEnv + ": " + string(free) + " can be had here"
+	case can.Rung != sandbox.PIDNamespace:
 		held.Fix = remedy(read)
 	}
 	files := finding{Part: "sandbox", OK: true,

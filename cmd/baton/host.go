@@ -62,7 +62,7 @@ func runHost(ctx context.Context, web webFlags, idleClose time.Duration) error {
 	}
 	log := zerolog.New(os.Stderr).Level(level).With().Timestamp().Str("part", "host").Int("pid", os.Getpid()).Logger()
 	return web.serve(ctx, places, cfg, log, func(ctx context.Context, serving func()) error {
-		return host.Serve(ctx, host.Options{Serving: serving, Places: places, Config: cfg, Version: version, Log: log, Rung: sandbox.Rung(os.Getenv("BATON_SANDBOX_RUNG"))})
+		return host.Serve(ctx, host.Options{Serving: serving, Places: places, Config: cfg, Version: version, Log: log, Rung: sandbox.Rung(os.Getenv(sandbox.ForceEnv))})
 	})
 }
 

@@ -35,7 +35,8 @@ type Options struct {
 	Inside     sandbox.Inside
 	Reaper     *sandbox.Reaper
 	Log        zerolog.Logger
-	SpoolBytes int // 0: 8 MiB
+	Told       context.Context // ends when somebody told the process to end (SIGTERM); nil: nobody does
+	SpoolBytes int             // 0: 8 MiB
 
 	maxFrame int   // 0: MaxFrame
 	veil     *veil // nil: a new one
@@ -52,6 +53,7 @@ const (
 var (
 	errClosing = errors.New("the session is being closed")
 	errOrphan  = errors.New("no host came back")
+	errTold    = errors.New("the session's bridge was told to end (SIGTERM), and had no host")
 )
 
 // Bridge owns one agent. Its worker goroutine takes the inputs in order; the agent's events come through the recorder.
@@ -63,6 +65,7 @@ type Bridge struct {
 	wg       sync.WaitGroup
 	ended    chan struct{} // closed when the bridge is about to return
 	hurried  atomic.Bool   // the host cannot acknowledge what is left
+	haste    atomic.Bool   // whoever told it to end does not wait for long
 	stopping struct {      // ends what the worker waits for
 		ctx    context.Context
 		cancel context.CancelCauseFunc
@@ -75,10 +78,11 @@ type Bridge struct {
 	conn       *hostConn
 	lastIn     uint64
 	inbox      []Frame
-	taken      uint64 // the last input that the worker began
-	working    bool   // it is at it
-	sealed     bool   // it begins no other
-	closed     bool   // the bridge is over
+	taken      uint64    // the last input that the worker began
+	working    bool      // it is at it
+	sealed     bool      // it begins no other
+	closed     bool      // the bridge is over
+	toldAt     time.Time // zero: nobody told it to end
 	orphan     orphanTimer
 	grace      time.Duration
 	turns      map[string]*turn
@@ -123,6 +127,9 @@ func Run(o Options) error {
 	b.wg.Go(b.accept)
 	b.wg.Go(b.send)
 	b.wg.Go(b.work)
+	if o.Told != nil {
+		b.wg.Go(b.heed)
+	}
 	<-b.ended
 	b.o.Listener.Close()
 	b.mu.Lock()

@@ -1,9 +1,12 @@
 package bridge
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/rs/zerolog"
 
@@ -36,10 +39,13 @@ func Main(version string, adapters map[string]Adapter) int {
 	reaper := sandbox.NewReaper()
 	defer reaper.Close()
 	spill := os.NewFile(fdSpill, "spill")
-	if err := Run(Options{Version: version, Adapters: adapters, Listener: ln, Spill: spill, Inside: inside, Reaper: reaper, Log: log, veil: v}); err != nil {
+	told, forget := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer forget()
+	if err := Run(Options{Version: version, Adapters: adapters, Listener: ln, Spill: spill, Inside: inside, Reaper: reaper, Log: log, Told: told, veil: v}); err != nil {
 		log.Error().Err(err).Msg("bridge ended")
 		return 1
 	}
+	reaper.Rest(told)
 	return 0
 }
 

@@ -281,10 +281,13 @@ func (p *agentProcess) name() string {
 }
 
 // end stops the agent: its protocol's close, end of input, SIGTERM, and leaves the kill to the caller.
-func (p *agentProcess) end() {
-	grace := 6 * time.Second
+func (p *agentProcess) end(haste bool) {
+	grace, term := 6*time.Second, 2*time.Second
 	if p.spec.StopSeconds > 0 {
 		grace = time.Duration(p.spec.StopSeconds) * time.Second
+	}
+	if haste {
+		grace, term = hasteLimit, hasteLimit
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -301,7 +304,7 @@ func (p *agentProcess) end() {
 	p.child.Signal(syscall.SIGTERM)
 	select {
 	case <-p.child.Done():
-	case <-time.After(2 * time.Second):
+	case <-time.After(term):
 	}
 }
 

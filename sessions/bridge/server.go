@@ -156,6 +156,7 @@ func (b *Bridge) lose(c *hostConn) {
 	b.changed.Broadcast()
 	b.spool.wake()
 	b.armOrphanLocked()
+	b.leaveLocked()
 }
 
 // send writes the spool to whichever host is attached, from what it has, and what was received.

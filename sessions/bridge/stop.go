@@ -22,7 +22,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 			select {
 			case <-p.child.Done():
 			default:
-				p.end()
+				p.end(b.haste.Load())
 			}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -83,7 +83,11 @@ func (b *Bridge) cancelRunning(asked bool) {
 	if p == nil || !asked {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	limit := 5 * time.Second
+	if b.haste.Load() {
+		limit = hasteLimit
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	b.mu.Lock()
 	var ids []string
@@ -130,6 +134,8 @@ func (b *Bridge) handOver() {
 		wait := lastAckGone
 		if attached {
 			wait = 500 * time.Millisecond
+		} else if b.haste.Load() {
+			break
 		}
 		if b.spool.drained(wait) {
 			return
@@ -143,4 +149,37 @@ func (b *Bridge) handOver() {
 		b.o.Log.Error().Err(err).Msg("unacknowledged frames could not be spilled")
 	}
 	failpoint.Hit("bridge.spill.after")
+}
+
+const (
+	// hasteLimit bounds each step of the end of an agent whose bridge was told to end. Those who shut a machine down kill
+	// what has not ended some seconds later.
+	hasteLimit = time.Second
+	// toldLimit is how long it counts that a bridge with a host was told to end: its host was too, and ends.
+	toldLimit = 10 * time.Second
+)
+
+// heed waits until the process is told to end. A bridge whose host is there leaves that to the host: an agent can tell it
+// as well, by accident. Without one nobody else would hand over what is not journalled yet.
+func (b *Bridge) heed() {
+	select {
+	case <-b.o.Told.Done():
+	case <-b.ended:
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.toldAt = time.Now()
+	b.o.Log.Warn().Bool("host", b.conn != nil).Msg("told to end")
+	b.leaveLocked()
+}
+
+// leaveLocked ends a bridge that was told to and has no host.
+func (b *Bridge) leaveLocked() {
+	if b.conn != nil || b.closed || b.toldAt.IsZero() || time.Since(b.toldAt) > toldLimit {
+		return
+	}
+	b.haste.Store(true)
+	b.hurried.Store(true)
+	b.wg.Go(func() { b.shutdown(errTold, true) })
 }

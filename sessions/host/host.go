@@ -91,11 +91,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	h := &Host{o: o, limits: usually, hub: newHub(), deleted: make(chan struct{}, 1), tenders: map[string]*tender{}, launches: map[string]launch{}, probes: map[string]probed{}, asking: map[string]chan struct{}{}, doubts: map[doubt]bool{}, busySince: time.Now()}
 	h.ask, h.askForeign, h.run = h.probe, h.foreignQuestion, (*tender).run
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx)) // the host's own life, not the starter's
-	h.can = sandbox.Probe(ctx)
-	if o.Rung != "" {
-		h.can.Rung = o.Rung
-		h.can.MountNamespace = h.can.MountNamespace && o.Rung == sandbox.PIDNamespace
-	}
+	h.can = sandbox.Probe(ctx).Forced(o.Rung)
 	j, err := openJournal(ctx, o.Places, journal.Options{
 		Committed: func(changed []string) {
 			h.changes.Add(1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/batonmcp/baton/internal/local"
@@ -138,7 +139,7 @@ func (t *tender) run() {
 		}
 		wait := pause
 		switch {
-		case t.cause != nil, t.asked() && !t.ending, why != nil && t.unwanted():
+		case t.cause != nil, t.rests(err), t.asked() && !t.ending, why != nil && t.unwanted():
 			if v, gone := t.kill(); !gone {
 				t.over(v)
 				return
@@ -156,6 +157,11 @@ func (t *tender) run() {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// rests tells whether the bridge has done all of its work, and waits to be seen without descendants: it listens no more.
+func (t *tender) rests(err error) bool {
+	return t.record.Rung == sandbox.Subreaper && errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // refusal is what may change how a bridge that does not serve this host is to be treated; one that serves takes its kicks
