@@ -1,0 +1,79 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
+)
+
+// TestI10_EveryCrashOnEveryRung: whatever is killed, the session ends with the strongest claim that its rung has left, and
+// what it left behind is found and ended on every rung: here nothing hides.
+func TestI10_EveryCrashOnEveryRung(t *testing.T) {
+	best := sandbox.Probe(t.Context())
+	for _, rung := range sandbox.Rungs {
+		if !best.Offers(rung) {
+			continue
+		}
+		for _, c := range []struct {
+			name         string
+			host, bridge bool
+			reboot       bool
+			confirmed    []sandbox.Rung
+		}{
+			{name: "none", confirmed: []sandbox.Rung{sandbox.PIDNamespace, sandbox.Subreaper}},
+			{name: "host", host: true, confirmed: []sandbox.Rung{sandbox.PIDNamespace, sandbox.Subreaper}},
+			{name: "bridge", bridge: true, confirmed: []sandbox.Rung{sandbox.PIDNamespace}},
+			{name: "both", host: true, bridge: true, confirmed: []sandbox.Rung{sandbox.PIDNamespace}},
+			{name: "reboot", host: true, bridge: true, reboot: true, confirmed: sandbox.Rungs},
+		} {
+			t.Run(string(rung)+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				w := recordedWorld(t)
+				w.env = append(w.env, sandbox.ForceEnv+"="+string(rung))
+				f := w.open()
+				defer f.close()
+				s := w.create(f, "codexlike", nil)
+				if s.Containment.Rung != string(rung) {
+					t.Fatalf("on rung %s", s.Containment.Rung)
+				}
+				call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": scattering, "wait_seconds": 30})
+				await(t, "the scattered processes", func() bool { return len(w.find("sleep 4321")) >= 2 })
+				if c.host {
+					w.killHost()
+				}
+				if c.bridge {
+					w.kill("baton bridge")
+				}
+				if c.reboot { // nothing lives through one, and the boot is another
+					for _, p := range append(w.find(" agent "), w.find("sleep 4321")...) {
+						syscall.Kill(p.PID, syscall.SIGKILL)
+					}
+					w.alter("UPDATE generations SET record = json_set(record, '$.boot_id', 'another')")
+				}
+				closed := call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+				want, proof := "unconfirmed", "none"
+				if slices.Contains(c.confirmed, rung) {
+					want, proof = "confirmed", string(rung)
+				}
+				if c.reboot {
+					proof = "reboot"
+				}
+				if closed.Stopped != want || !strings.HasPrefix(closed.Proof, proof) {
+					t.Errorf("closed: %s, %s", closed.Stopped, closed.Proof)
+				}
+				if left := append(w.find("sleep 4321"), w.find("baton bridge")...); len(left) != 0 {
+					t.Errorf("left: %v", left)
+				}
+				if want == "unconfirmed" {
+					refused(f, sessions.CodeStopUnconfirmed, "session_resume", args{"session_id": s.SessionID})
+				} else if back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30}); back.Session.State != sessions.SessionIdle {
+					t.Errorf("taken up again: %+v", back.Session)
+				}
+			})
+		}
+	}
+}
