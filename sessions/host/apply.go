@@ -122,8 +122,12 @@ func (a *applier) event(tx *journal.Tx, c *changes, e sessions.Event) error {
 		if _, err := tx.MoveCommand(a.session, e.Command, sessions.CommandAccept, func(cmd *journal.Command) { cmd.Turn = e.Turn }); err != nil {
 			return err
 		}
-		if _, err := tx.UpdateSession(a.session, func(s *journal.Session) { s.HadTurn = true }); err != nil {
+		if s, err := tx.GetSession("", a.session); err != nil {
 			return err
+		} else if !s.HadTurn {
+			if _, err := tx.UpdateSession(a.session, func(s *journal.Session) { s.HadTurn = true }); err != nil {
+				return err
+			}
 		}
 	case sessions.EventCommandSettled:
 		if e.Settled == nil {

@@ -43,10 +43,19 @@ func (h *Host) view(ctx context.Context, principal, id string) (v sessions.Sessi
 // await looks at a session until done says so, the time is over or the caller is gone, and returns it as it was seen
 // last. The work that is waited for never ends with the wait.
 func (h *Host) await(ctx context.Context, principal, id string, d time.Duration, done func(*journal.Tx, *sessions.Session) (bool, error)) (sessions.Session, bool, error) {
+	always := func(*journal.Tx, journal.Session) (bool, error) { return true, nil }
+	return h.awaitWhen(ctx, principal, id, d, always, done)
+}
+
+// awaitWhen is await that puts the session together only when stirred says that done could, or when the time is over: a
+// view takes seven queries, and most looks find nothing.
+func (h *Host) awaitWhen(ctx context.Context, principal, id string, d time.Duration, stirred func(*journal.Tx, journal.Session) (bool, error),
+	done func(*journal.Tx, *sessions.Session) (bool, error)) (sessions.Session, bool, error) {
 	w := h.hub.add([]string{id}, false)
 	defer w.remove()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	late := d <= 0
 	for {
 		var v sessions.Session
 		ok := false
@@ -55,19 +64,22 @@ func (h *Host) await(ctx context.Context, principal, id string, d time.Duration,
 			if err != nil {
 				return err
 			}
+			if worth, err := stirred(tx, s); err != nil || !worth && !late {
+				return err
+			}
 			if v, err = viewOf(tx, s); err != nil {
 				return err
 			}
 			ok, err = done(tx, &v)
 			return err
 		})
-		if err != nil || ok || d <= 0 {
+		if err != nil || ok || late {
 			return v, ok, err
 		}
 		select {
 		case <-w.ch:
 		case <-timer.C:
-			return v, false, nil
+			late = true
 		case <-ctx.Done():
 			return v, false, left(ctx, context.Cause(ctx))
 		case <-h.life.Done():

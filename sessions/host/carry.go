@@ -43,12 +43,14 @@ func (t *tender) serve(link *bridge.Link) error {
 		close(quit)
 		<-reading
 	}()
-	t.held = nil // the bridge gives again what is not durable
+	t.held, t.urgent, t.lingers = nil, false, false // the bridge gives again what is not durable
 	if err := t.give(link); err != nil {
 		return err
 	}
 	limit := time.NewTimer(time.Hour)
 	defer limit.Stop()
+	linger := time.NewTimer(time.Hour)
+	defer linger.Stop()
 	pulse := newPulse(link, t.h.limits)
 	defer pulse.stop()
 	for {
@@ -85,6 +87,14 @@ func (t *tender) serve(link *bridge.Link) error {
 			if err := t.keep(link); err != nil {
 				return err
 			}
+		case <-linger.C:
+			if !t.lingers {
+				continue
+			}
+			failpoint.Hit("host.frames.before")
+			if err := t.keep(link); err != nil {
+				return err
+			}
 		case <-gone:
 			for f := range frames { // what it said last is still on its way
 				t.hold(f)
@@ -103,9 +113,16 @@ func (t *tender) serve(link *bridge.Link) error {
 				t.launchBy = time.Time{}
 				t.hasLaunch() // whatever a bridge says, it says after that
 			}
-			waits := len(t.held) > 0
+			waits := len(t.held) > 0 && !t.lingers
 			t.gather(f, in)
 			if len(t.held) == 0 || waits {
+				continue
+			}
+			if !t.urgent && !t.ending && len(t.held) < lingerMost {
+				if !t.lingers {
+					t.lingers = true
+					linger.Reset(lingerFor)
+				}
 				continue
 			}
 			failpoint.Hit("host.frames.before")

@@ -26,13 +26,14 @@ func (t *tender) hold(f bridge.Frame) {
 	}
 	if f.IsOut() && f.N > last {
 		t.held = append(t.held, f)
+		t.urgent = t.urgent || !quiet(f)
 	}
 }
 
 // sources is where serve looks. While the journal takes nothing no frame is read, so that the bridge keeps them, and its
 // agent waits; only of a bridge that was told to end without the journal everything is read, since that is its last.
 func (t *tender) sources(frames <-chan bridge.Frame) (in <-chan bridge.Frame, again, gone <-chan struct{}) {
-	if len(t.held) == 0 {
+	if len(t.held) == 0 || t.lingers {
 		return frames, nil, nil
 	}
 	if t.ending {
@@ -43,6 +44,7 @@ func (t *tender) sources(frames <-chan bridge.Frame) (in <-chan bridge.Frame, ag
 
 // keep makes what is held durable and tells the bridge. A journal in trouble is no error: it is waited for.
 func (t *tender) keep(link *bridge.Link) error {
+	t.lingers = false
 	t.recovery = t.h.disk.recovery()
 	err := t.takeHeld()
 	switch {
@@ -74,7 +76,7 @@ func (t *tender) takeHeld() error {
 		}
 		t.held = t.held[n:]
 	}
-	t.held = nil
+	t.held, t.urgent = nil, false
 	return nil
 }
 

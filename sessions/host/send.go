@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -207,16 +208,19 @@ func imagePaths(cwd string, images []string) ([]string, error) {
 // sent waits for a command and gives what there is of it.
 func (h *Host) sent(ctx context.Context, who sessions.Caller, session, command string, wait time.Duration, max int) (sessions.SendResult, error) {
 	var res sessions.SendResult
-	v, _, err := h.await(ctx, who.Principal, session, wait, func(tx *journal.Tx, v *sessions.Session) (bool, error) {
-		cmd, err := tx.GetCommand(session, command)
-		if err != nil {
-			return false, err
+	var cmd journal.Command
+	stirred := func(tx *journal.Tx, s journal.Session) (ok bool, err error) {
+		if cmd, err = tx.GetCommand(session, command); err != nil || cmd.State.Settled() {
+			return err == nil, err
 		}
+		return asking(tx, s.ID)
+	}
+	v, _, err := h.awaitWhen(ctx, who.Principal, session, wait, stirred, func(tx *journal.Tx, v *sessions.Session) (bool, error) {
 		res.Command, res.Usage = cmd.Command, cmd.Usage
 		if !cmd.State.Settled() {
 			return asks(v), nil
 		}
-		text, err := finalText(tx, session, command)
+		text, _, err := tx.LastFinalText(session, cmp.Or(cmd.Steer, command)) // what steered a turn has that turn's
 		res.Text = clip(text, max)
 		return true, err
 	})

@@ -170,7 +170,12 @@ func settledOrAsks(tx *journal.Tx, s journal.Session) (bool, error) {
 	if !s.State.Live() || s.State == sessions.SessionIdle {
 		return true, nil
 	}
-	open, err := tx.PendingRequests(s.ID)
+	return asking(tx, s.ID)
+}
+
+// asking tells whether a request of a session waits for its user.
+func asking(tx *journal.Tx, session string) (bool, error) {
+	open, err := tx.PendingRequests(session)
 	if err != nil {
 		return false, err
 	}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -75,6 +76,7 @@ func (tx *Tx) InsertCommand(c *Command) error {
 		return err
 	}
 	c.Position = tx.c.db.LastInsertRowID()
+	tx.noteCommand(*c)
 	tx.Touch(c.Session)
 	return nil
 }
@@ -94,6 +96,17 @@ func (tx *Tx) free(c *Command) error {
 
 // FindCommand returns a command and whether there is one.
 func (tx *Tx) FindCommand(session, id string) (Command, bool, error) {
+	if tx.writable {
+		w, err := tx.knownWork(session)
+		if err != nil {
+			return Command{}, false, err
+		}
+		for _, c := range w.open {
+			if c.CommandID == id {
+				return c, true, nil
+			}
+		}
+	}
 	return tx.command("WHERE session = ? AND id = ?", session, id)
 }
 
@@ -166,17 +179,54 @@ func (tx *Tx) putCommand(c *Command, change func(*Command)) error {
 		deadline=?, steer=?, cancel_asked=?, acked=?, usage=?, submitted=?, settled=? WHERE position = ?`,
 		c.Generation, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy, c.DeadlineSeconds, c.Steer, c.CancelAsked,
 		c.Acked, j[2], c.SubmittedAt, c.SettledAt, c.Position)
-	return err
+	if err != nil {
+		tx.forgetWork(c.Session)
+		return err
+	}
+	tx.noteCommand(*c)
+	return nil
 }
 
 // RunningCommand returns the command that is submitted or accepted and owns the turn, if there is one.
 func (tx *Tx) RunningCommand(session string) (Command, bool, error) {
-	return tx.command("WHERE session = ? AND steer = '' AND state IN ('submitted', 'accepted')", session)
+	if !tx.writable {
+		return tx.command("WHERE session = ? AND steer = '' AND state IN ('submitted', 'accepted')", session)
+	}
+	open, err := tx.openOf(session, func(c *Command) bool { return c.Steer == "" && c.State != sessions.CommandQueued })
+	if err != nil || len(open) == 0 {
+		return Command{}, false, err
+	}
+	return open[0], true, nil
+}
+
+// openOf returns those of a session's open commands that which chooses, oldest first.
+func (tx *Tx) openOf(session string, which func(*Command) bool) ([]Command, error) {
+	w := &work{}
+	var err error
+	if tx.writable {
+		w, err = tx.knownWork(session)
+	} else {
+		w.open, err = tx.commands(openCommands+" ORDER BY position", session)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Command
+	for i := range w.open {
+		if which(&w.open[i]) {
+			list = append(list, w.open[i])
+		}
+	}
+	return list, nil
 }
 
 // NextQueued returns the oldest queued command, if there is one.
 func (tx *Tx) NextQueued(session string) (Command, bool, error) {
-	return tx.command(openCommands+" AND state = 'queued' ORDER BY position LIMIT 1", session)
+	queued, err := tx.QueuedCommands(session)
+	if err != nil || len(queued) == 0 {
+		return Command{}, false, err
+	}
+	return queued[0], true, nil
 }
 
 // LastCommand returns the command that settled last, if one did.
@@ -189,23 +239,32 @@ const openCommands = "WHERE session = ? AND settled = 0"
 
 // OpenCommands returns what is queued, submitted or accepted, steering commands too, oldest first.
 func (tx *Tx) OpenCommands(session string) ([]Command, error) {
-	return tx.commands(openCommands+" ORDER BY position", session)
+	return tx.openOf(session, func(*Command) bool { return true })
 }
 
 // SubmittedCommands returns what is submitted or accepted, steering commands too, oldest first.
 func (tx *Tx) SubmittedCommands(session string) ([]Command, error) {
-	return tx.commands(openCommands+" AND state <> 'queued' ORDER BY position", session)
+	return tx.openOf(session, func(c *Command) bool { return c.State != sessions.CommandQueued })
 }
 
 // QueuedCommands returns what is queued, oldest first.
 func (tx *Tx) QueuedCommands(session string) ([]Command, error) {
-	return tx.commands(openCommands+" AND state = 'queued' ORDER BY position", session)
+	return tx.openOf(session, func(c *Command) bool { return c.State == sessions.CommandQueued })
 }
 
 // UnknownCommands returns the commands whose outcome is unknown, oldest first; acked ones only when asked for.
 func (tx *Tx) UnknownCommands(session string, acked bool) ([]Command, error) {
-	return tx.commands("WHERE session = ? AND state = 'unknown' AND acked <= ? ORDER BY position", session, acked)
+	if tx.writable && !acked {
+		w, err := tx.knownWork(session)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Clone(w.unknown), nil
+	}
+	return tx.commands(unknownCommands, session, acked)
 }
+
+const unknownCommands = "WHERE session = ? AND state = 'unknown' AND acked <= ? ORDER BY position"
 
 // ListCommands returns up to limit commands of a session in their order, after the position given.
 func (tx *Tx) ListCommands(session string, after int64, limit int) ([]Command, error) {

@@ -41,6 +41,16 @@ func eventBody(e sessions.Event) sessions.Event {
 
 const eventColumns = "session, seq, generation, kind, command, at, body"
 
+// insertEvents are the statements that add one event, two, and so on: an event in a statement of its own costs twice. One
+// that fails leaves the rows before it to its update, which is undone as a whole: else SQLite would keep a copy of each page
+// for every statement that adds more than one row.
+var insertEvents = func() (sql [16]string) {
+	for i := range sql {
+		sql[i] = "INSERT OR FAIL INTO events (" + eventColumns + ") VALUES " + strings.Repeat("(?,?,?,?,?,?,?),", i) + "(?,?,?,?,?,?,?)"
+	}
+	return sql
+}()
+
 func scanEvent(r *row) (sessions.Event, int) {
 	session, seq, generation, kind, command, at := r.text(), r.int(), r.text(), r.text(), r.text(), r.time()
 	body := r.s.ColumnRawText(r.next())
@@ -90,9 +100,15 @@ func (tx *Tx) AppendEvents(session string, evs []sessions.Event) (int64, error) 
 		if e.At.IsZero() {
 			e.At = tx.now
 		}
-		_, err = tx.exec("INSERT INTO events ("+eventColumns+") VALUES (?,?,?,?,?,?,?)",
-			session, e.Seq, e.Generation, e.Kind, e.Command, e.At, bodies[i])
-		if err != nil {
+	}
+	for i := 0; i < len(evs); {
+		n := min(len(evs)-i, len(insertEvents))
+		args := make([]any, 0, 7*n)
+		for ; len(args) < 7*n; i++ {
+			e := &evs[i]
+			args = append(args, session, e.Seq, e.Generation, e.Kind, e.Command, e.At, bodies[i])
+		}
+		if _, err = tx.exec(insertEvents[n-1], args...); err != nil {
 			return 0, err
 		}
 	}

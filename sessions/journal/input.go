@@ -77,9 +77,20 @@ func (tx *Tx) AppendInput(generation, kind, ref string, payload any) (int64, err
 // inputOrder lists the states in the order that an input goes through; the last three are ends.
 var inputOrder = []InputState{InputPending, InputReceived, InputWritten, InputRefused, InputBroken}
 
+// firstEnd is where the ends begin in inputOrder.
+const firstEnd = 2
+
 // MarkInput records how far an input got. A report that says less than what is known is ignored; one end after another
 // is a *sessions.ImpossibleError.
 func (tx *Tx) MarkInput(generation string, n int64, state InputState, detail string) error {
+	was, next := 0, slices.Index(inputOrder, state)
+	if next >= firstEnd { // the usual report is the first end
+		marked, err := tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE generation = ? AND n = ? AND state IN ('pending', 'received')",
+			state, detail, tx.now, generation, n)
+		if err != nil || marked > 0 {
+			return err
+		}
+	}
 	in, found, err := tx.FindInput(generation, n)
 	if err != nil {
 		return err
@@ -87,9 +98,9 @@ func (tx *Tx) MarkInput(generation string, n int64, state InputState, detail str
 	if !found {
 		return sessions.Errorf(sessions.CodeNotFound, "generation %s has no input %d", generation, n).Do("look at the journal with `baton journal check`")
 	}
-	was, next := slices.Index(inputOrder, in.State), slices.Index(inputOrder, state)
+	was = slices.Index(inputOrder, in.State)
 	switch {
-	case next < 0 || (was >= 2 && next >= 2 && was != next):
+	case next < 0 || (was >= firstEnd && next >= firstEnd && was != next):
 		g, err := tx.GetGeneration(generation)
 		if err != nil {
 			return err

@@ -1,6 +1,11 @@
 package journal
 
-import "github.com/batonmcp/baton/sessions"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/batonmcp/baton/sessions"
+)
 
 // known is what the writer remembers of rows from one update to the next. Nobody else changes them, and each update of a
 // session at work needs its row and its generation's: to read and decode them took a third of such an update's time.
@@ -8,12 +13,17 @@ import "github.com/batonmcp/baton/sessions"
 type known struct {
 	sessions    map[string]*Session
 	generations map[string]*Generation
+	work        map[string]*work
 }
+
+// work is what a session has to do or to clear up: its commands that have not ended, and those whose outcome is unknown and
+// was not acknowledged, each in their order.
+type work struct{ open, unknown []Command }
 
 // knownLimit bounds the rows of one kind, well above the sessions that a host has live. What grows beyond begins anew.
 const knownLimit = 512
 
-func (k *known) forgetAll() { k.sessions, k.generations = nil, nil }
+func (k *known) forgetAll() { *k = known{} }
 
 // remember keeps one row in one of the maps.
 func remember[T any](rows *map[string]*T, id string, row T) {
@@ -57,11 +67,65 @@ func (tx *Tx) knownGeneration(id string) (g Generation, found bool, err error) {
 	return g, found, err
 }
 
+// knownWork is a session's commands that are not over. What it returns is not to be changed.
+func (tx *Tx) knownWork(session string) (*work, error) {
+	if err := tx.usable(); err != nil {
+		return nil, err
+	}
+	if w := tx.j.known.work[session]; w != nil {
+		return w, nil
+	}
+	var w work
+	var err error
+	if w.open, err = tx.commands(openCommands+" ORDER BY position", session); err != nil {
+		return nil, err
+	}
+	if w.unknown, err = tx.commands(unknownCommands, session, false); err != nil {
+		return nil, err
+	}
+	remember(&tx.j.known.work, session, w)
+	return &w, nil
+}
+
+// noteCommand takes a command that was written over into what is remembered of its session's work, when anything is.
+func (tx *Tx) noteCommand(c Command) {
+	w := tx.j.known.work[c.Session]
+	if w == nil {
+		return
+	}
+	tx.j.known.work[c.Session] = &work{open: noted(w.open, c, c.SettledAt.IsZero()),
+		unknown: noted(w.unknown, c, c.State == sessions.CommandUnknown && !c.Acked)}
+}
+
+// noted is a list with a command in its place, or without it.
+func noted(list []Command, c Command, in bool) []Command {
+	i, found := slices.BinarySearchFunc(list, c.Position, func(e Command, position int64) int { return cmp.Compare(e.Position, position) })
+	switch {
+	case !found && !in:
+		return list
+	case !found && i == len(list):
+		return append(list, c) // whoever holds the list as it was does not see it
+	case !found:
+		return slices.Insert(slices.Clone(list), i, c)
+	case !in:
+		return slices.Delete(slices.Clone(list), i, i+1)
+	}
+	list = slices.Clone(list)
+	list[i] = c
+	return list
+}
+
 // forgetSession is called before a statement that changes a session by another way than what is remembered of it, and
 // remembered anew after it where the row is at hand.
 func (tx *Tx) forgetSession(id string) {
 	if tx.writable { // a view has none of it, and runs on another goroutine
 		delete(tx.j.known.sessions, id)
+	}
+}
+
+func (tx *Tx) forgetWork(session string) {
+	if tx.writable {
+		delete(tx.j.known.work, session)
 	}
 }
 

@@ -35,20 +35,24 @@ func (tx *Tx) FindOperation(principal, key string) (o Operation, found bool, err
 // PutOperation adds an operation, or writes state, result and lease term of one that has the same meaning. Another
 // verb or meaning under the key is CodeKeyConflict.
 func (tx *Tx) PutOperation(o Operation) error {
-	was, found, err := tx.FindOperation(o.Principal, o.Key)
-	if err != nil {
-		return err
-	}
-	if found && (was.Verb != o.Verb || was.Meaning != o.Meaning) {
-		return KeyConflict(was)
-	}
 	if o.CreatedAt.IsZero() {
 		o.CreatedAt = tx.now
 	}
 	tx.Touch(o.Scope)
-	_, err = tx.exec("INSERT INTO operations ("+operationColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (principal, key) DO UPDATE
-		SET scope = excluded.scope, state = excluded.state, result = excluded.result, lease_term = excluded.lease_term, updated = excluded.updated`,
+	fresh, err := tx.exec("INSERT INTO operations ("+operationColumns+") VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT (principal, key) DO NOTHING",
 		o.Principal, o.Key, o.Verb, o.Scope, o.Meaning, o.State, o.Result, o.LeaseTerm, o.CreatedAt, tx.now)
+	if err != nil || fresh > 0 {
+		return err
+	}
+	was, _, err := tx.FindOperation(o.Principal, o.Key)
+	if err != nil {
+		return err
+	}
+	if was.Verb != o.Verb || was.Meaning != o.Meaning {
+		return KeyConflict(was)
+	}
+	_, err = tx.exec("UPDATE operations SET scope = ?, state = ?, result = ?, lease_term = ?, updated = ? WHERE principal = ? AND key = ?",
+		o.Scope, o.State, o.Result, o.LeaseTerm, tx.now, o.Principal, o.Key)
 	return err
 }
 

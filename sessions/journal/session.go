@@ -185,7 +185,22 @@ func (tx *Tx) MoveSession(id string, event sessions.SessionEvent, changes ...fun
 	return next, tx.putSession(&s, next, changes...)
 }
 
+// putState writes the state alone: the other columns hold JSON, some of it long.
+func (tx *Tx) putState(s *Session, state sessions.SessionState) error {
+	s.State, s.UpdatedAt = state, tx.now
+	tx.Touch(s.ID)
+	tx.forgetSession(s.ID)
+	_, err := tx.exec("UPDATE sessions SET state = ?, updated = ? WHERE n = ?", state, s.UpdatedAt, s.N)
+	if err == nil {
+		remember(&tx.j.known.sessions, s.ID, *s)
+	}
+	return err
+}
+
 func (tx *Tx) putSession(s *Session, state sessions.SessionState, changes ...func(*Session)) error {
+	if len(changes) == 0 {
+		return tx.putState(s, state)
+	}
 	was := *s
 	for _, change := range changes {
 		change(s)

@@ -200,7 +200,7 @@ func TestI14_StartReadsLiveSessionsOnly(t *testing.T) {
 			"open commands": {"SELECT " + commandColumns + " FROM commands " + openCommands + " ORDER BY position", "commands_open"},
 			"running":       {"SELECT * FROM commands WHERE session = ? AND steer = '' AND state IN ('submitted', 'accepted')", "commands_running"},
 			"last":          {"SELECT * FROM commands WHERE session = ? AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1", "commands_settled"},
-			"unknown":       {"SELECT * FROM commands WHERE session = ? AND state = 'unknown' AND acked <= ? ORDER BY position", "commands_unknown"},
+			"unknown":       {"SELECT * FROM commands " + unknownCommands, "commands_unknown"},
 			"requests":      {"SELECT * FROM requests WHERE session = ? AND state IN ('pending', 'answering') ORDER BY n", "requests_open"},
 			"events":        {"SELECT * FROM events WHERE session = ? AND seq > ? ORDER BY seq", "events_seq"},
 			"texts":         {"SELECT * FROM events WHERE session = ? AND command = ? AND kind = 'text' ORDER BY seq DESC", "events_text"},

@@ -60,11 +60,12 @@ func (tx *Tx) ViewOf(s Session) (sessions.Session, error) {
 	if err != nil {
 		return sessions.Session{}, err
 	}
-	generation, _, err := tx.LastGeneration(s.ID)
-	if err != nil {
+	verdict := ""
+	if _, err := tx.one(func(r *row) { verdict = r.text() },
+		"SELECT verdict FROM generations WHERE session = ? ORDER BY n DESC LIMIT 1", s.ID); err != nil {
 		return sessions.Session{}, err
 	}
-	v.Recovery = recovery(&v, waiting, unknown, generation.Verdict == "unconfirmed", s.HadTurn)
+	v.Recovery = recovery(&v, waiting, unknown, verdict == "unconfirmed", s.HadTurn)
 	return v, nil
 }
 

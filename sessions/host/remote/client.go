@@ -65,7 +65,7 @@ const keptFor = 200 * time.Millisecond
 type Client struct {
 	o         Options
 	log       zerolog.Logger
-	transport *http.Transport
+	transport http.RoundTripper
 	kept      *http.Transport // for calls that change nothing, while they follow one another
 	token     local.TokenFile
 	upgraded  sync.Once
@@ -86,13 +86,8 @@ func New(o Options) *Client {
 		c.log = *o.Logger
 	}
 	c.token.Path = o.TokenFile
-	c.transport = &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
-		// One connection per call that changes something: what breaks is then always this call's own.
-		DisableKeepAlives:  true,
-		DisableCompression: true,
-	}
-	c.kept = &http.Transport{DialContext: c.transport.DialContext, DisableCompression: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: keptFor}
+	c.transport = exchange(c.dial)
+	c.kept = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }, DisableCompression: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: keptFor}
 	return c
 }
 
@@ -164,7 +159,7 @@ func (e *protocolError) Unwrap() error { return e.refusal }
 func ended(ctx context.Context) error { return &endedError{context.Cause(ctx)} }
 
 // once makes one attempt of a call.
-func (c *Client) once(ctx context.Context, over *http.Transport, method, verb string, body []byte, into any) error {
+func (c *Client) once(ctx context.Context, over http.RoundTripper, method, verb string, body []byte, into any) error {
 	answer, err := c.roundTrip(ctx, over, method, verb, body)
 	if err != nil {
 		return err
@@ -174,7 +169,7 @@ func (c *Client) once(ctx context.Context, over *http.Transport, method, verb st
 }
 
 // roundTrip sends a call and returns the answer with its body unread.
-func (c *Client) roundTrip(ctx context.Context, over *http.Transport, method, verb string, body []byte) (*http.Response, error) {
+func (c *Client) roundTrip(ctx context.Context, over http.RoundTripper, method, verb string, body []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://baton"+prefix+verb, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
