@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/sessions"
@@ -31,12 +30,6 @@ type Page struct {
 type NodeEvent struct {
 	ID int64
 	sessions.Event
-}
-
-// eventBody is an event without what other columns hold.
-func eventBody(e sessions.Event) sessions.Event {
-	e.Session, e.Seq, e.Generation, e.Kind, e.Command, e.At = "", 0, "", "", "", time.Time{}
-	return e
 }
 
 const eventColumns = "session, seq, generation, kind, command, at, body"
@@ -71,7 +64,7 @@ func (tx *Tx) AppendEvents(session string, evs []sessions.Event) (int64, error) 
 	}
 	bodies := make([]json.RawMessage, len(evs)) // before anything changes: what cannot be encoded leaves no hole
 	for i := range evs {
-		body, err := encode(eventBody(evs[i]))
+		body, err := eventBody(evs[i])
 		if err != nil {
 			return 0, err
 		}

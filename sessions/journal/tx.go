@@ -161,6 +161,9 @@ func nanos(t time.Time) int64 {
 
 // encode makes the JSON of a column; nil pointers, empty slices and empty maps become nothing.
 func encode(v any) (json.RawMessage, error) {
+	if o, ok := v.(Overrides); ok && o == (Overrides{}) {
+		return json.RawMessage("{}"), nil
+	}
 	r := reflect.ValueOf(v)
 	switch r.Kind() {
 	case reflect.Invalid:
