@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -104,7 +106,8 @@ func newHostStop() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := api.Status(c.Context()); err != nil { // listing sessions would start one
+			status, err := api.Status(c.Context()) // listing sessions would start one
+			if err != nil {
 				return err
 			}
 			known := map[string]bool{}
@@ -115,13 +118,17 @@ func newHostStop() *cobra.Command {
 				known[id] = true
 				fmt.Printf("keeps running: session %s%s\n", id, what)
 			}
-			list, err := api.List(c.Context(), caller(sessions.DefaultPrincipal), sessions.ListArgs{Limit: 200})
-			if err != nil {
-				return err
-			}
-			for _, s := range list.Sessions {
-				if s.State.Live() {
-					keeps(s.SessionID, fmt.Sprintf(", %s, %s in %s", s.State, s.Runner, s.Cwd))
+			for _, principal := range slices.Sorted(maps.Keys(status.Owners)) {
+				whose := ""
+				if principal != sessions.DefaultPrincipal {
+					whose = ", of " + principal
+				}
+				if err := everySession(c.Context(), api, principal, func(s *sessions.Session) {
+					if s.State.Live() {
+						keeps(s.SessionID, fmt.Sprintf(", %s, %s in %s%s", s.State, s.Runner, s.Cwd, whose))
+					}
+				}); err != nil {
+					return err
 				}
 			}
 			s, err := api.Stop(c.Context())
@@ -130,11 +137,27 @@ func newHostStop() *cobra.Command {
 			}
 			for _, id := range s.Keeps {
 				if !known[id] {
-					keeps(id, ", of another principal")
+					keeps(id, "")
 				}
 			}
 			fmt.Printf("host %d is stopping\n", s.PID)
 			return nil
 		},
+	}
+}
+
+// everySession calls see with each session of a principal that is not closed, newest first.
+func everySession(ctx context.Context, api sessions.API, principal string, see func(*sessions.Session)) error {
+	for after := ""; ; {
+		list, err := api.List(ctx, caller(principal), sessions.ListArgs{Limit: 200, After: after})
+		if err != nil {
+			return err
+		}
+		for i := range list.Sessions {
+			see(&list.Sessions[i])
+		}
+		if after = list.Cursor; after == "" {
+			return nil
+		}
 	}
 }

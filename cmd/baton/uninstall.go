@@ -131,20 +131,11 @@ func (u *uninstallation) sessions(ctx context.Context) (running bool, err error)
 	}
 	u.result.Host = status.PID
 	for _, principal := range slices.Sorted(maps.Keys(status.Owners)) {
-		after := ""
-		for {
-			list, err := u.api.List(ctx, caller(principal), sessions.ListArgs{Limit: 200, After: after})
-			if err != nil {
-				return true, err
-			}
-			for i := range list.Sessions {
-				s := &list.Sessions[i]
-				u.result.Sessions = append(u.result.Sessions, stoppedSession{SessionID: s.SessionID, Principal: principal,
-					What: fmt.Sprintf("%s, %s in %s", s.State, s.Runner, s.Cwd)})
-			}
-			if after = list.Cursor; after == "" {
-				break
-			}
+		if err := everySession(ctx, u.api, principal, func(s *sessions.Session) {
+			u.result.Sessions = append(u.result.Sessions, stoppedSession{SessionID: s.SessionID, Principal: principal,
+				What: fmt.Sprintf("%s, %s in %s", s.State, s.Runner, s.Cwd)})
+		}); err != nil {
+			return true, err
 		}
 	}
 	return true, nil
