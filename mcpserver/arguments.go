@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -26,6 +28,10 @@ func (s *schema) arguments(tool string, raw json.RawMessage) (json.RawMessage, e
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
+	}
+	if lone := loneSurrogate(raw); lone != "" {
+		return nil, sessions.Errorf(sessions.CodeInvalidParams, "the arguments of %s hold %s, half of a character, which is no text", tool, lone).
+			Do("send whole characters; nothing was done").With("tool", tool)
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
@@ -53,6 +59,39 @@ func (s *schema) arguments(tool string, raw json.RawMessage) (json.RawMessage, e
 		return nil, refusal(tool, s, ps)
 	}
 	return s.rebuild(given), nil
+}
+
+// loneSurrogate finds an escape like \ud800 without its other half, "" where there is none. Decoding would put another
+// character in its place, without a word, and a prompt would reach the agent altered.
+func loneSurrogate(raw []byte) string {
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if i++; raw[i] != 'u' {
+			continue // an escape of another kind, \\ among them
+		}
+		first, ok := hexEscape(raw[i+1:])
+		if !ok || !utf16.IsSurrogate(first) {
+			continue
+		}
+		if rest := raw[i+5:]; len(rest) > 6-1 && rest[0] == '\\' && rest[1] == 'u' {
+			if second, ok := hexEscape(rest[2:]); ok && utf16.DecodeRune(first, second) != utf8.RuneError {
+				i += 10
+				continue
+			}
+		}
+		return fmt.Sprintf("\\u%04x", first)
+	}
+	return ""
+}
+
+func hexEscape(b []byte) (rune, bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b[:4]), 16, 16)
+	return rune(n), err == nil
 }
 
 // rebuild writes the arguments that were given, each as it came: a form must reach the agent unchanged.

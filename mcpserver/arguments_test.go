@@ -21,6 +21,9 @@ func TestBadArguments(t *testing.T) {
 		{"runner_list", `[]`, []string{"an array", "JSON object"}},
 		{"runner_list", `"refresh"`, []string{"a string", "JSON object"}},
 		{"runner_list", `7`, []string{"an integer", "JSON object"}},
+		{"session_send", `{"session_id":"s","text":"half \ud83d of it"}`, []string{`\ud83d`, "half of a character"}},
+		{"session_send", `{"session_id":"s","text":"\ude00"}`, []string{`\ude00`}},
+		{"session_send", `{"session_id":"s","text":"\ud83d\ud83d\ude00"}`, []string{`\ud83d`}},
 		{"session_create", `{}`, []string{"needs runner", "needs cwd", "absolute path"}},
 		{"session_create", ``, []string{"needs runner", "needs cwd"}},
 		{"session_create", `{"runner":"codex"}`, []string{"needs cwd"}},
@@ -156,6 +159,16 @@ func TestIntegers(t *testing.T) {
 		n, ok := integer(json.RawMessage(raw))
 		if ok != (want != "") || ok && jsonOf(n) != want {
 			t.Errorf("%s: %d %t", raw, n, ok)
+		}
+	}
+}
+
+// Whole characters, and what only looks like half of one, are text.
+func TestSurrogates(t *testing.T) {
+	for text, want := range map[string]string{`"\ud83d\ude00"`: "", `"\\ud83d"`: "", `"\\\ud83d"`: `\ud83d`, `"\u00e9"`: "", `"\ud83d"`: `\ud83d`, `"\ud83d\n"`: `\ud83d`,
+		`"\ude00\ud83d"`: `\ude00`, `"\u"`: "", `"\ud8"`: "", `"\`: ""} {
+		if got := loneSurrogate([]byte(text)); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (r *Request) answerQuestions(answers map[string][]string) (Answer, error) {
 		for _, g := range given {
 			choice, ok := q.choose(g)
 			if !ok {
-				return Answer{}, Errorf(CodeInvalidParams, "question %q does not offer the answer given", id).Do("choose one of: %s", q.optionList())
+				return Answer{}, q.notOffered(g)
 			}
 			out[id] = append(out[id], choice)
 		}
@@ -200,10 +200,28 @@ func (q Question) choose(given string) (string, bool) {
 	return given, len(byLabel) == 0 && (q.FreeText || len(q.Options) == 0)
 }
 
+// notOffered refuses an answer. What was given is not repeated: the answer to a secret question is a secret.
+func (q Question) notOffered(given string) *Error {
+	n := 0
+	for _, o := range q.Options {
+		if o.Label == given {
+			n++
+		}
+	}
+	if n > 1 {
+		return Errorf(CodeInvalidParams, "question %q has %d options of the label that was given", q.ID, n).Do("name one by its id: %s", q.optionList())
+	}
+	return Errorf(CodeInvalidParams, "question %q does not offer the answer given, and takes no text of one's own", q.ID).
+		Do("give the id or the label of an option: %s", q.optionList())
+}
+
+// optionList names the options by their ids, with the labels that differ.
 func (q Question) optionList() string {
 	ids := make([]string, len(q.Options))
 	for i, o := range q.Options {
-		ids[i] = o.ID
+		if ids[i] = o.ID; o.Label != "" && o.Label != o.ID {
+			ids[i] += " (" + o.Label + ")"
+		}
 	}
 	return strings.Join(ids, ", ")
 }

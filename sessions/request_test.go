@@ -137,3 +137,27 @@ func TestResolveForms(t *testing.T) {
 		t.Errorf("a form for an approval: %v", err)
 	}
 }
+
+// An answer is an option's id, a label that names one, or text where it is taken; each refusal says what there is.
+func TestQuestionAnswers(t *testing.T) {
+	options := []QuestionOption{{ID: "r", Label: "Red"}, {ID: "b1", Label: "Blue"}, {ID: "b2", Label: "Blue"}}
+	for _, tc := range []struct {
+		given string
+		free  bool
+		want  string // the answer, or what the refusal says
+		bad   bool
+	}{
+		{"r", false, "r", false}, {"Red", false, "r", false}, {"b2", true, "b2", false},
+		{"Blue", true, "2 options of the label", true}, {"Green", true, "Green", false},
+		{"Green", false, "r (Red), b1 (Blue)", true},
+	} {
+		q := Request{Kind: RequestQuestion, Questions: []Question{{ID: "c", FreeText: tc.free, Options: options}}}
+		a, err := q.Resolve("", "", "", map[string][]string{"c": {tc.given}}, nil)
+		switch {
+		case tc.bad && (CodeOf(err) != CodeInvalidParams || !strings.Contains(err.Error(), tc.want)):
+			t.Errorf("%s: %v, want %q", tc.given, err, tc.want)
+		case !tc.bad && (err != nil || a.Answers["c"][0] != tc.want):
+			t.Errorf("%s: %v, %v", tc.given, a, err)
+		}
+	}
+}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/batonmcp/baton/internal/config"
+	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/host/remote"
 )
@@ -67,16 +70,33 @@ func completeSessions(all bool, most int) completer {
 	}
 }
 
+// completeRunners offers the runners, without a host those that the configuration names.
 func completeRunners(c *cobra.Command) {
 	must(c.RegisterFlagCompletionFunc("runner", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return asked(c, func(ctx context.Context, api *remote.Client, who sessions.Caller) (found []string, err error) {
+		found, how := asked(c, func(ctx context.Context, api *remote.Client, who sessions.Caller) (found []string, err error) {
 			res, err := api.RunnerList(ctx, who, sessions.RunnerListArgs{})
 			for _, r := range res.Runners {
 				found = append(found, cobra.CompletionWithDesc(r.Name, r.Protocol+" "+r.Version))
 			}
 			return found, err
 		})
+		if len(found) == 0 {
+			found = configuredRunners()
+		}
+		return found, how
 	}))
+}
+
+func configuredRunners() []string {
+	places, err := place.Find(os.Getenv)
+	if err != nil {
+		return nil
+	}
+	cfg, err := config.Load(places.Config)
+	if err != nil {
+		return nil
+	}
+	return cfg.Shown(os.Getenv)
 }
 
 // completeModels offers the models of the runner that is named, or of every one.

@@ -9,10 +9,12 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/batonmcp/baton/internal/cli"
+	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
 )
 
@@ -37,14 +39,28 @@ func run() int {
 			return runAgent(os.Args[2:])
 		}
 	}
+	if err := readable(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "baton: "+err.Error())
+		return exitCode(err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := newRoot()
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "baton: "+cli.Spoken(err.Error()))
+		fmt.Fprintln(os.Stderr, "baton: "+cli.Spoken(err.Error()+cli.Said(err)))
 		return exitCode(err)
 	}
 	return 0
+}
+
+// readable refuses words that no JSON could carry: what is not UTF-8 in them would reach the host, and an agent, altered.
+func readable(args []string) error {
+	for i, a := range args {
+		if !utf8.ValidString(a) {
+			return sessions.Errorf(sessions.CodeInvalidParams, "argument %d is not valid UTF-8: %.60q", i+1, a).Do("give it in UTF-8; nothing was done")
+		}
+	}
+	return nil
 }
 
 // usageError is a command line that cannot be understood.
@@ -84,6 +100,8 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newMCP(), newHost(), newRunners(), newDoctor(), newDemo(), newInstall(), newUninstall(), newToken(), newJournal(), newBench())
 	root.AddCommand(newCreate(), newSend(), newWait(), newRead(), newRespond(), newCancel(), newClose(), newRemove(), newResume(), newList(),
 		newLogs(), newTranscript(), newRun(), newAttach())
+	root.InitDefaultCompletionCmd() // which cobra else makes only when the command line is read, and which takes any word
+	root.SetHelpCommand(newHelp())
 	group(root)
 	for _, c := range root.Commands() {
 		if c.HasSubCommands() && !c.Runnable() {
@@ -91,6 +109,34 @@ func newRoot() *cobra.Command {
 		}
 	}
 	return root
+}
+
+// newHelp is `baton help`, which refuses what it does not know.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Say what a command does",
+		Example: "  baton help send",
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			found, _, err := c.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, sub := range found.Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			found, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError{fmt.Errorf("there is no command %.80q; see baton --help", strings.Join(args, " "))}
+			}
+			return found.Help()
+		},
+	}
 }
 
 // group makes a command that only holds others refuse what it does not know, and show its help when nothing is asked.

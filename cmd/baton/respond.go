@@ -20,8 +20,10 @@ func newRespond() *cobra.Command {
 		Use:   "respond ID [REQUEST]",
 		Short: "Answer an approval or a question of a session",
 		Long: "Answers a request; where the session has only one, REQUEST can be left out. --approve allows this one operation. Anything\n" +
-			"wider is an option of the request, chosen by --option, or --approve --scope session.",
-		Example:           "  baton respond 3f2a --approve\n  baton respond 3f2a --answer color=blue",
+			"wider is an option of the request, chosen by --option and its exact id, or --approve --scope session. An --answer to a\n" +
+			"question is the id or the label of one of its options, or a text of your own where the question takes one; the question\n" +
+			"can be left out where the request has only one. baton wait says what is asked and what is offered.",
+		Example:           "  baton respond 3f2a --approve\n  baton respond 3f2a --answer color=blue\n  baton respond 3f2a --answer blue",
 		Args:              exactly(1, 2, "a session and a request"),
 		ValidArgsFunction: completeSessions(false, 1),
 	}
@@ -31,7 +33,7 @@ func newRespond() *cobra.Command {
 	c.Flags().BoolVar(&approve, "approve", false, "allow it")
 	c.Flags().BoolVar(&deny, "deny", false, "refuse it")
 	c.Flags().StringVar(&a.OptionID, "option", "", "choose exactly this option")
-	c.Flags().StringArrayVar(&answers, "answer", nil, "QUESTION=TEXT; again for another question, or for a further answer to one")
+	c.Flags().StringArrayVar(&answers, "answer", nil, "[QUESTION=]ANSWER: an option's id or label, or text; again for another question, or for a further answer to one")
 	c.Flags().StringVar(&form, "form", "", "a JSON object, for an elicitation")
 	c.Flags().StringVar(&a.Scope, "scope", "", "once (default) or session, with --approve")
 	complete(c, "scope", func() []string { return []string{"once", "session"} })

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/batonmcp/baton/internal/transcript"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -12,7 +15,7 @@ const (
 	ExitFailed  = 1 // failed turn or error
 	ExitUsage   = 2
 	ExitInput   = 3 // needs input
-	ExitMissing = 4 // not found
+	ExitMissing = 4 // not found: a session, a request, or a runner
 	ExitUnknown = 5 // outcome unknown
 	ExitTime    = 6 // time limit
 )
@@ -41,7 +44,7 @@ func Status(err error) int {
 	switch sessions.CodeOf(err) {
 	case sessions.CodeInvalidParams:
 		return ExitUsage
-	case sessions.CodeNotFound:
+	case sessions.CodeNotFound, sessions.CodeRunnerMissing:
 		return ExitMissing
 	case sessions.CodeOutcomeUnknown:
 		return ExitUnknown
@@ -77,7 +80,7 @@ func ofSession(s *sessions.Session) error {
 	case s.Last != nil && s.Last.State == sessions.CommandUnknown && !s.Last.Acked:
 		return ofCommand(s.Last, s)
 	case s.State == sessions.SessionFailed && s.Error != nil:
-		return &Ended{ExitFailed, "session " + s.SessionID + " failed: " + string(s.Error.Code) + because(s.Error.Message)}
+		return &Ended{ExitFailed, "session " + s.SessionID + " failed: " + string(s.Error.Code) + because(s.Error.Message) + Said(s.Error)}
 	case s.State == sessions.SessionFailed:
 		return &Ended{ExitFailed, "session " + s.SessionID + " failed"}
 	case s.Last != nil && s.Running == nil:
@@ -107,12 +110,33 @@ func howToAnswer(session string, q *sessions.Request) string {
 	case len(q.Schema) > 0:
 		return text + "--form JSON  or  --deny"
 	case q.Kind == sessions.RequestQuestion && len(q.Questions) > 0:
+		choices := ""
 		for _, qu := range q.Questions {
-			text += "--answer " + qu.ID + "=TEXT "
+			text += "--answer " + qu.ID + "=ANSWER "
+			choices += "\n    " + qu.ID + " is " + choicesOf(qu)
 		}
-		return text + " or  --deny"
+		return text + " or  --deny" + choices
 	}
 	return text + "--approve  or  --deny  or  --option ID"
+}
+
+// choicesOf says what a question can be answered with.
+func choicesOf(q sessions.Question) string {
+	var all []string
+	for _, o := range q.Options {
+		text := o.ID
+		if o.Label != "" && o.Label != o.ID {
+			text += " (" + o.Label + ")"
+		}
+		all = append(all, oneLine(text))
+	}
+	switch {
+	case len(all) == 0:
+		return "any text"
+	case q.FreeText:
+		return strings.Join(all, ", ") + ", or any text"
+	}
+	return strings.Join(all, ", ")
 }
 
 func asks(s *sessions.Session) bool {
@@ -122,4 +146,17 @@ func asks(s *sessions.Session) bool {
 		}
 	}
 	return false
+}
+
+// Said is what an agent wrote to its standard error before it failed, as lines behind an error; "" where nothing is known.
+func Said(err error) string {
+	var e *sessions.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	said, _ := e.Details["stderr"].(string)
+	if strings.TrimSpace(said) == "" {
+		return ""
+	}
+	return "\n  " + strings.Join(transcript.ErrorTail(said), "\n  ")
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -60,9 +61,10 @@ func TestWorse(t *testing.T) {
 // Who has no terminal is told, for every kind of request, what to type.
 func TestHowToAnswer(t *testing.T) {
 	for want, q := range map[string]sessions.Request{
-		"--approve  or  --deny":           {Kind: sessions.RequestApproval},
-		"--answer a=TEXT --answer b=TEXT": {Kind: sessions.RequestQuestion, Questions: []sessions.Question{{ID: "a"}, {ID: "b"}}},
-		"--form JSON":                     {Kind: sessions.RequestQuestion, Schema: []byte(`{}`)},
+		"--approve  or  --deny": {Kind: sessions.RequestApproval},
+		"--answer a=ANSWER --answer b=ANSWER  or  --deny\n    a is any text\n    b is x (Ex), y": {Kind: sessions.RequestQuestion, Questions: []sessions.Question{{ID: "a"},
+			{ID: "b", Options: []sessions.QuestionOption{{ID: "x", Label: "Ex"}, {ID: "y", Label: "y"}}}}},
+		"--form JSON": {Kind: sessions.RequestQuestion, Schema: []byte(`{}`)},
 	} {
 		if got := howToAnswer("s", &q); !strings.Contains(got, want) || !strings.Contains(got, "baton respond s ") {
 			t.Errorf("%q", got)
@@ -90,5 +92,25 @@ func TestShorten(t *testing.T) {
 	shorten(ids)
 	if ids[0] != "aaaaaaaa-10" || ids[1] != "aaaaaaaa-11" || ids[2] != "bbbbbbbb-10" {
 		t.Errorf("%v", ids)
+	}
+}
+
+// A prompt from a file or a pipe that JSON could not carry is refused, and the place of the fault is said.
+func TestTextIsUTF8(t *testing.T) {
+	for text, want := range map[string]string{"caf\xe9 au lait": "byte 4 is 0xe9", "half \xf0\x9f": "byte 6", "\xff\xfeh\x00": "byte 1", "whole é \U0001F600 \uFFFD": ""} {
+		in, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.WriteString(text + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		out.Close()
+		f := &Front{in: in}
+		got, err := f.Text(nil)
+		in.Close()
+		if want == "" && (err != nil || got != text) || want != "" && (Status(err) != ExitUsage || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/batonmcp/baton/internal/term"
 	"github.com/batonmcp/baton/mcpserver"
@@ -138,9 +139,26 @@ func (f *Front) Text(args []string) (string, error) {
 	case len(raw) > sessions.MaxPromptBytes:
 		return "", sessions.Errorf(sessions.CodeLimitExceeded, "the prompt has more than %d bytes", sessions.MaxPromptBytes).Do("put it into a file of the workspace and name that")
 	}
+	if i := firstInvalid(raw); i >= 0 {
+		return "", sessions.Errorf(sessions.CodeInvalidParams, "the prompt is not valid UTF-8: byte %d is %#x", i+1, raw[i]).
+			Do("give it in UTF-8 (iconv converts it); nothing was sent")
+	}
 	text := strings.TrimSuffix(string(raw), "\n")
 	if text == "" {
 		return "", Usage("there is no prompt; give it as an argument, or on standard input")
 	}
 	return text, nil
+}
+
+// firstInvalid is the place of the first byte that is no UTF-8, below 0 where all is. JSON would have it replaced, without a
+// word.
+func firstInvalid(text []byte) int {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
 }

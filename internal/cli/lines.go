@@ -18,10 +18,15 @@ const maxTyped = 4095
 // typed is one line of input, or why there is none.
 type typed struct {
 	text string
-	err  error // errLongLine: this line was not taken; io.EOF and others: none follows
+	err  error // errUntaken: this line was not taken; io.EOF and others: none follows
 }
 
-var errLongLine = errors.New("the line is too long")
+// errUntaken is wrapped by the faults of one line, after which others follow.
+var (
+	errUntaken  = errors.New("the line was not taken")
+	errLongLine = fmt.Errorf("%w: it is too long", errUntaken)
+	errNoText   = fmt.Errorf("%w: it is not valid UTF-8; nothing of it was sent", errUntaken)
+)
 
 // readLines gives the lines of f until its end. It cannot be stopped in the middle of a read and ends with the process.
 func readLines(f *os.File, out chan<- typed) {
@@ -43,14 +48,20 @@ func readLines(f *os.File, out chan<- typed) {
 			if errors.Is(err, bufio.ErrBufferFull) {
 				continue
 			}
-			if line.Len() > 0 && errors.Is(err, io.EOF) && !terminal {
-				out <- typed{text: line.String()}
+			if rest := line.String(); rest != "" && errors.Is(err, io.EOF) && !terminal {
+				if firstInvalid([]byte(rest)) >= 0 {
+					out <- typed{err: errNoText}
+				} else {
+					out <- typed{text: rest}
+				}
 			}
 			out <- typed{err: err}
 			return
 		}
 		text := strings.TrimRight(line.String(), "\r\n")
 		switch {
+		case firstInvalid([]byte(text)) >= 0:
+			out <- typed{err: errNoText}
 		case long:
 			out <- typed{err: fmt.Errorf("%w: more than %d bytes; nothing of it was sent", errLongLine, sessions.MaxPromptBytes)}
 		case terminal && len(text) >= maxTyped:

@@ -18,6 +18,9 @@ func (f *Front) Respond(ctx context.Context, a sessions.RespondArgs) error {
 		}
 		a.RequestID = q
 	}
+	if err := f.nameAnswers(ctx, &a); err != nil {
+		return err
+	}
 	res, err := f.api.Respond(ctx, f.who, a)
 	if err != nil {
 		return err
@@ -60,7 +63,11 @@ func (f *Front) look(ctx context.Context, id string) (*sessions.Session, error) 
 	return &res.Sessions[0].Session, nil
 }
 
-// Answers reads answers to questions, each as ID=TEXT; an id may come again.
+// unnamed stands for the question of an answer that names none.
+const unnamed = ""
+
+// Answers reads answers to questions, each as QUESTION=ANSWER; a question may come again. Where no question is named the
+// request's only one is meant.
 func Answers(given []string) (map[string][]string, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -68,10 +75,41 @@ func Answers(given []string) (map[string][]string, error) {
 	out := map[string][]string{}
 	for _, g := range given {
 		id, text, ok := strings.Cut(g, "=")
-		if !ok || id == "" {
-			return nil, Usage("--answer %q is not QUESTION=TEXT", g)
+		switch {
+		case ok && id == "":
+			return nil, Usage("--answer %q names no question; give QUESTION=ANSWER", g)
+		case !ok:
+			id, text = unnamed, g
 		}
 		out[id] = append(out[id], text)
 	}
 	return out, nil
+}
+
+// nameAnswers finds the question of answers that name none.
+func (f *Front) nameAnswers(ctx context.Context, a *sessions.RespondArgs) error {
+	texts, missing := a.Answers[unnamed]
+	if !missing {
+		return nil
+	}
+	s, err := f.look(ctx, a.SessionID)
+	if err != nil {
+		return err
+	}
+	for i := range s.Requests {
+		q := &s.Requests[i]
+		if q.RequestID != a.RequestID {
+			continue
+		}
+		if len(q.Questions) != 1 || len(a.Answers) > 1 {
+			var ids []string
+			for _, x := range q.Questions {
+				ids = append(ids, x.ID)
+			}
+			return Usage("--answer %q names no question, and the request has %d; give QUESTION=ANSWER for each of: %s", texts[0], len(q.Questions), strings.Join(ids, ", "))
+		}
+		a.Answers = map[string][]string{q.Questions[0].ID: texts}
+		return nil
+	}
+	return sessions.Errorf(sessions.CodeNotFound, "session %s has no open request %s", a.SessionID, a.RequestID).Do("baton wait %s shows what it asks", a.SessionID)
 }

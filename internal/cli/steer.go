@@ -74,7 +74,7 @@ func (w *watch) quiet() {
 // line takes what was typed: an answer where one is waited for, else a prompt.
 func (w *watch) line(ctx context.Context, l typed) error {
 	switch {
-	case errors.Is(l.err, errLongLine):
+	case errors.Is(l.err, errUntaken):
 		w.f.aside.Line(term.Bad, "! "+l.err.Error())
 		return nil
 	case l.err != nil:

@@ -191,3 +191,30 @@ func lastLines(text string) (end string, left int) {
 	}
 	return clip(strings.Join(lines, "\n"), maxOutput), left
 }
+
+// tailLines and tailBytes bound what is shown of an agent's standard error.
+const (
+	tailLines = 10
+	tailBytes = 2 << 10
+)
+
+// ErrorTail is the end of what an agent wrote to its standard error, as lines, the first of which says what it is.
+func ErrorTail(said string) []string {
+	said = strings.TrimSpace(said)
+	cut := len(said) > tailBytes
+	if cut {
+		said = strings.ToValidUTF8(said[len(said)-tailBytes:], "")
+	}
+	lines := strings.Split(said, "\n")
+	if over := len(lines) - tailLines; over > 0 {
+		lines, cut = lines[over:], true
+	}
+	head := "the agent wrote to its standard error:"
+	if cut {
+		head = "the agent wrote to its standard error, at the end:"
+	}
+	for i, l := range lines {
+		lines[i] = "| " + strings.TrimRight(l, "\r")
+	}
+	return append([]string{head}, lines...)
+}

@@ -91,7 +91,11 @@ func (a *applier) fail(tx *journal.Tx, c *changes, cause *sessions.Error) error 
 		return err
 	}
 	c.touch(a.session, true)
-	a.add(sessions.Event{Kind: sessions.EventSessionFailed, At: tx.Now(), Code: cause.Code, Text: cause.Message, Data: map[string]any{"action": cause.Action}})
+	data := map[string]any{"action": cause.Action}
+	if said, ok := cause.Details["stderr"].(string); ok && said != "" { // what the agent said last, out of its protocol
+		data["stderr"] = said
+	}
+	a.add(sessions.Event{Kind: sessions.EventSessionFailed, At: tx.Now(), Code: cause.Code, Text: cause.Message, Data: data})
 	return nil
 }
 
