@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 
 	"github.com/batonmcp/baton/fixtures/models"
 	"github.com/batonmcp/baton/fixtures/responses"
@@ -23,6 +24,13 @@ var claudeCode = mcpHost{
 			"DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1", "CODEX_HOME="+w.path("codex"))
 		if err := os.MkdirAll(w.path("home/.claude"), 0o700); err != nil {
 			w.t.Fatal(err)
+		}
+	},
+	connect: func(w *world, url, secret string) {
+		add := exec.Command(os.Getenv("BATON_TEST_CLAUDE_CODE"), "mcp", "add", "--scope", "user", "--transport", "http", "baton", url, "--header", "Authorization: Bearer "+secret)
+		add.Env, add.Dir = w.env, w.work
+		if out, err := add.CombinedOutput(); err != nil {
+			w.t.Fatalf("%v: %s", err, out)
 		}
 	},
 	call: func(tool, arguments string) string { return "[call mcp__baton__" + tool + " " + arguments + "]" },

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
 
 	"github.com/batonmcp/baton/fixtures/responses"
 )
@@ -16,6 +18,14 @@ var codexAsHost = mcpHost{
 		w.env = append(w.env, "CODEX_HOME="+w.path("codex"), "CODEX_API_KEY=mock")
 		if err := responses.WriteHome(w.path("codex"), mock.URL); err != nil {
 			w.t.Fatal(err)
+		}
+	},
+	connect: func(w *world, url, secret string) {
+		add := exec.Command(os.Getenv("BATON_TEST_CODEX"), "mcp", "add", "baton", "--url", url, "--bearer-token-env-var", "BATON_TOKEN")
+		w.env = append(w.env, "BATON_TOKEN="+secret)
+		add.Env, add.Dir = w.env, w.work
+		if out, err := add.CombinedOutput(); err != nil {
+			w.t.Fatalf("%v: %s", err, out)
 		}
 	},
 	call: func(tool, arguments string) string { return "[mcp baton " + tool + " " + arguments + "]" },

@@ -21,6 +21,8 @@ type mcpHost struct {
 	names     bool   // it sends an id of its own with each call, which is then its key
 	// prepare starts a mock of its provider, writes its configuration and adds to the environment of the world.
 	prepare func(w *world)
+	// connect registers a server over HTTP.
+	connect func(w *world, url, secret string)
 	// call is how the script of a prompt has a tool called.
 	call func(tool, arguments string) string
 	// once is a run for one prompt in which nobody can be asked; live is one that takes prompts and questions over pipes.

@@ -44,6 +44,7 @@ type hostScenario struct {
 	*world
 	f       *front
 	session string
+	remote  bool // over HTTP, where the environment is that of the server
 }
 
 func (x *hostScenario) send(text string, more args) toolCall {
@@ -71,8 +72,11 @@ func (x *hostScenario) given(text string, n int) {
 func (x *hostScenario) nobodyThere() {
 	x.t.Helper()
 	const prompt = "[approve touch one][say 3]"
-	r := x.alone(x.world, x.script(x.t,
-		toolCall{"session_create", args{"runner": "codexlike", "cwd": x.work, "session_id": x.session, "env": args{"BATON_FIXTURE_RECORD": x.path("record")}}},
+	create := args{"runner": "codexlike", "cwd": x.work, "session_id": x.session}
+	if !x.remote { // what a host hands on of its environment is its own affair
+		create["env"] = args{"BATON_FIXTURE_RECORD": x.path("record")}
+	}
+	r := x.alone(x.world, x.script(x.t, toolCall{"session_create", create},
 		x.send(prompt, args{"command_id": "one"}), x.wait()))
 	if s := resultOf[sessions.CreateResult](r, 0).Session; s.State != sessions.SessionIdle {
 		x.t.Fatalf("%s: created %+v", x.name, s)
