@@ -24,8 +24,7 @@ func eventBody(e sessions.Event) (json.RawMessage, error) {
 // plainBody writes the body of an event that holds nothing but words, which most are, by hand: the library takes several
 // times as long. ok is false for text that is no UTF-8, which the library mends.
 func plainBody(e *sessions.Event) (b []byte, ok bool) {
-	b = make([]byte, 1, 64+len(e.Turn)+len(e.Item)+len(e.Text)+len(e.Text)/8)
-	b[0] = '{'
+	b = append(make([]byte, 0, 64+len(e.Turn)+len(e.Item)+len(e.Text)+len(e.Text)/8), `{"kind":"",`...)
 	for _, f := range [...]struct{ name, value string }{
 		{`"turn":`, e.Turn}, {`"item":`, e.Item}, {`"agent":`, e.Agent}, {`"lease":`, e.Lease}, {`"text":`, e.Text}, {`"code":`, string(e.Code)},
 	} {
@@ -45,9 +44,6 @@ func plainBody(e *sessions.Event) (b []byte, ok bool) {
 		if f.is {
 			b = append(b, f.name...)
 		}
-	}
-	if len(b) == 1 {
-		return []byte("{}"), true
 	}
 	b[len(b)-1] = '}'
 	return b, true
