@@ -29,7 +29,7 @@ func newDemo() *cobra.Command {
 			"one speaks the protocol of Codex, one that of Cursor. It needs no agent, no login, no model and no network, uses a\n" +
 			"temporary folder and leaves nothing behind. A step that does not end as promised fails the demo.",
 		Example: "  baton demo\n  baton demo --json",
-		Args:    cobra.NoArgs,
+		Args:    exactly(0, 0, "no argument beside its flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if os.Getenv(sandbox.MarkerEnv) != "" {
 				return errInside

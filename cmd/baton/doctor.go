@@ -34,7 +34,7 @@ func newDoctor() *cobra.Command {
 		Short:   "Say of every part whether it works here, and what to do where it does not",
 		Long:    "Say of every part whether it works here, and what to do where it does not. Nothing is started and nothing is changed. Exit status 1 when a part does not work.",
 		Example: "  baton doctor",
-		Args:    cobra.NoArgs,
+		Args:    exactly(0, 0, "no argument beside its flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			found := examine(c.Context())
 			if err := report(os.Stdout, found, asJSON); err != nil {

@@ -33,7 +33,7 @@ func newHostRun() *cobra.Command {
 		Use:     "run",
 		Short:   "Be the host of this state directory, until it is stopped or idle",
 		Example: "  baton host run\n  baton host run --http 127.0.0.1:8765",
-		Args:    cobra.NoArgs,
+		Args:    exactly(0, 0, "no argument beside its flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return remote.Reported(func() error { return runHost(c.Context(), web, idleClose) })
 		},
@@ -74,7 +74,7 @@ func newHostStatus() *cobra.Command {
 		Use:     "status",
 		Short:   "Say whether a host runs, and what it holds",
 		Example: "  baton host status --json",
-		Args:    cobra.NoArgs,
+		Args:    exactly(0, 0, "no argument beside its flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := client()
 			if err != nil {
@@ -100,7 +100,7 @@ func newHostStop() *cobra.Command {
 		Use:     "stop",
 		Short:   "Say what keeps running, and stop the host; the next host adopts live sessions",
 		Example: "  baton host stop",
-		Args:    cobra.NoArgs,
+		Args:    exactly(0, 0, "no argument beside its flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := client()
 			if err != nil {

@@ -24,7 +24,7 @@ func newMCP() *cobra.Command {
 		Use:     "mcp",
 		Short:   "Serve MCP on standard input and output",
 		Example: "  baton mcp\n  claude mcp add baton --scope user -- baton mcp",
-		Args:    cobra.NoArgs,
+		Args:    exactly(0, 0, "no argument beside its flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			log := stderrLog("mcp")
 			if elicit != "auto" && elicit != "off" {

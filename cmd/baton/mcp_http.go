@@ -101,7 +101,7 @@ func newTokenNew() *cobra.Command {
 		Use:     "new NAME --folder DIR...",
 		Short:   "Make a token, and print its secret this once",
 		Example: "  baton token new laptop --folder ~/projects",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly(1, 1, "a name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			store, err := ownTokens()
 			if err != nil {
@@ -131,7 +131,7 @@ func newTokenNew() *cobra.Command {
 func newTokenList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "list", Short: "List the tokens", Example: "  baton token list --json", Args: cobra.NoArgs,
+		Use: "list", Short: "List the tokens", Example: "  baton token list --json", Args: exactly(0, 0, "no argument beside its flags"),
 		RunE: func(*cobra.Command, []string) error {
 			store, err := ownTokens()
 			if err != nil {
@@ -165,7 +165,7 @@ func newTokenList() *cobra.Command {
 
 func newTokenRevoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID|NAME", Short: "Revoke a token; it is refused from then on", Example: "  baton token revoke laptop", Args: cobra.ExactArgs(1),
+		Use: "revoke ID|NAME", Short: "Revoke a token; it is refused from then on", Example: "  baton token revoke laptop", Args: exactly(1, 1, "an id or a name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			store, err := ownTokens()
 			if err != nil {

@@ -17,7 +17,7 @@ func newRunners() *cobra.Command {
 		Use:     "runners",
 		Short:   "Show the agents that can be run, and what each said of itself",
 		Example: "  baton runners --json",
-		Args:    cobra.NoArgs,
+		Args:    exactly(0, 0, "no argument beside its flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			api, err := client()
 			if err != nil {

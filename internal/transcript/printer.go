@@ -160,7 +160,7 @@ func (p *Printer) text(e *sessions.Event, to *term.Screen, style term.Style, lab
 		to.Print(style, n.text)
 	}
 	if e.Abandoned {
-		p.line(e, term.Dim, "  (the agent gave this text up and begins again)")
+		p.line(e, term.Dim, "  (the agent gave this text up)")
 	}
 	if n.ends && p.speaking != "" {
 		p.fresh()

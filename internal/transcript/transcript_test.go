@@ -64,7 +64,7 @@ func TestPrinter(t *testing.T) {
 		"a whole that differs":   {[]sessions.Event{piece("1", "one"), whole("1", "two")}, "one\n(as it was ended, other than its pieces):\ntwo\n"},
 		"the end of an item":     {[]sessions.Event{piece("1", "two"), whole("1", "one two")}, "two\n"},
 		"a text given up": {[]sessions.Event{piece("1", "ha"), abandoned(piece("1", "")), piece("2", "whole")},
-			"ha\n  (the agent gave this text up and begins again)\nwhole\n"},
+			"ha\n  (the agent gave this text up)\nwhole\n"},
 		"two agents": {[]sessions.Event{piece("1", "root"), agent("sub", piece("2", "other")), piece("1", " again")}, "root\nsub:\nother\n again\n"},
 		"thoughts":   {[]sessions.Event{{Kind: sessions.EventReasoning, Text: "hm"}}, ""},
 		"a turn": {[]sessions.Event{submitted, {Kind: sessions.EventUsage, Command: "c", Usage: &sessions.Usage{Total: 1234}}, settled(sessions.CommandCompleted, "end_turn", "", 83*time.Second)},
