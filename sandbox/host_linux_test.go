@@ -268,3 +268,45 @@ func init() {
 		return errors.New("no pid came again")
 	}
 }
+
+// What outlived its session is ended whenever it is met, and nobody else is, whatever they carry.
+func TestI10_SweepEndsWhatIsMarkedAndNothingElse(t *testing.T) {
+	with := func(mark string) *exec.Cmd {
+		cmd := role(t, "linger")
+		cmd.Env = []string{MarkerEnv + "=" + mark}
+		stranger(t, cmd)
+		until(t, "its environment", func() bool { return len(marked(mark)) == 1 })
+		return cmd
+	}
+	for _, rung := range []Rung{Subreaper, ProcessGroup} {
+		dead, living := startBridge(t, Launch{Rung: rung}), startBridge(t, Launch{Rung: rung})
+		dead.Stop(within(t))
+		r := dead.Record()
+		late := with(r.Marker)
+		other := with(r.Marker + "x")
+		elsewhere, boot, strong := r, r, r
+		elsewhere.PIDScope++
+		elsewhere.Marker += "elsewhere"
+		boot.BootID, boot.Marker = "another", r.Marker+"boot"
+		strong.Rung, strong.Marker = PIDNamespace, r.Marker+"strong"
+		bystanders := []*exec.Cmd{other, with(elsewhere.Marker), with(boot.Marker), with(strong.Marker), with(living.Record().Marker + "y")}
+		living.order(t, order{Do: "spawn", Argv: []string{"/bin/sleep", "600"}})
+		if met := Sweep(within(t), []Record{elsewhere, boot, strong, living.Record(), {}, r}); met != 1 {
+			t.Errorf("rung %s: %d met", rung, met)
+		}
+		if i, err := readStat(late.Process.Pid); err == nil && !i.zombie {
+			t.Errorf("rung %s: what is marked lives on", rung)
+		}
+		for _, b := range bystanders {
+			if i, err := readStat(b.Process.Pid); err != nil || i.zombie {
+				t.Errorf("rung %s: %q is gone", rung, b.Env)
+			}
+		}
+		if got := len(living.order(t, order{Do: "born"}).Procs); got != 1 {
+			t.Errorf("rung %s: %d processes of the living session", rung, got)
+		}
+		if met := Sweep(within(t), []Record{r}); met != 0 {
+			t.Errorf("rung %s: %d met again", rung, met)
+		}
+	}
+}

@@ -64,6 +64,9 @@ func family(root int) []Proc {
 	return out
 }
 
+// marked lists the living processes that carry a marker.
+func marked(marker string) []Proc { return carriers(map[string]bool{marker: true}) }
+
 // end kills one process, if it is still the one that the census saw, and waits until it is gone.
 func end(ctx context.Context, p Proc) error {
 	h, err := openHandle(p.PID)

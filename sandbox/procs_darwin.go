@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -70,7 +71,7 @@ func argv(pid int) []string {
 	return args
 }
 
-func marked(marker string) []Proc {
+func carriers(markers map[string]bool) []Proc {
 	var out []Proc
 	for _, i := range processes() {
 		if i.zombie {
@@ -78,7 +79,7 @@ func marked(marker string) []Proc {
 		}
 		args, env := procargs(i.pid)
 		for _, v := range env {
-			if v == MarkerEnv+"="+marker {
+			if value, ok := strings.CutPrefix(v, MarkerEnv+"="); ok && markers[value] {
 				out = append(out, Proc{PID: i.pid, PPID: i.ppid, Start: i.start, Argv: args})
 				break
 			}

@@ -103,9 +103,8 @@ func argv(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }
 
-// marked lists the living processes whose initial environment carries the marker, as far as we may read it.
-func marked(marker string) []Proc {
-	want := []byte(MarkerEnv + "=" + marker)
+// carriers lists the living processes whose initial environment carries one of the markers, as far as we may read it.
+func carriers(markers map[string]bool) []Proc {
 	var out []Proc
 	for _, i := range processes() {
 		if i.zombie {
@@ -116,7 +115,7 @@ func marked(marker string) []Proc {
 			continue
 		}
 		for v := range bytes.SplitSeq(env, []byte{0}) {
-			if bytes.Equal(v, want) {
+			if value, ok := bytes.CutPrefix(v, []byte(MarkerEnv+"=")); ok && markers[string(value)] {
 				// Read again: the pid may have passed to another process between stat and environ.
 				if again, err := readStat(i.pid); err == nil && again.start == i.start {
 					out = append(out, i.proc())

@@ -106,3 +106,34 @@ func remains(ctx context.Context, r Record, known []Proc, began time.Time) Verdi
 	v.Took = time.Since(began)
 	return v
 }
+
+// Sweep ends what is left of launches that ended without a proof: whatever still carries the marker of one of them, if it
+// is of this boot, its bridge is gone, and its pids count here. Everything else, a living bridge's session above all, is
+// left alone. It returns how many it met, and proves nothing.
+func Sweep(ctx context.Context, records []Record) (met int) {
+	boot, err := bootID()
+	if err != nil {
+		return 0
+	}
+	markers := map[string]bool{}
+	for _, r := range records {
+		if r.Marker == "" || r.BootID != boot || r.Rung == PIDNamespace {
+			continue
+		}
+		h, presence, _ := find(r)
+		if h != nil && presence == alive {
+			h.close()
+		}
+		if presence == gone {
+			markers[r.Marker] = true
+		}
+	}
+	if len(markers) == 0 || len(carriers(markers)) == 0 {
+		return 0
+	}
+	for m := range markers {
+		n, _ := killRemains(ctx, m, nil)
+		met += n
+	}
+	return met
+}

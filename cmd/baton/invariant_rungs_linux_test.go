@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -75,5 +76,82 @@ func TestI10_EveryCrashOnEveryRung(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestI10_WhatOutlivedItsSessionIsFoundLater: a host that starts looks for what still carries the mark of a session whose
+// end could not be proven.
+func TestI10_WhatOutlivedItsSessionIsFoundLater(t *testing.T) {
+	w := recordedWorld(t)
+	w.env = append(w.env, sandbox.ForceEnv+"="+string(sandbox.Subreaper))
+	f := w.open()
+	defer f.close()
+	s := w.create(f, "codexlike", nil)
+	w.kill("baton bridge")
+	if closed := call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID}); closed.Stopped != "unconfirmed" {
+		t.Errorf("closed: %+v", closed)
+	}
+	w.stopHost()
+	late := exec.Command("/bin/sleep", "4323")
+	late.Env = []string{sandbox.MarkerEnv + "=" + w.alter("SELECT json_extract(record, '$.marker') FROM generations")}
+	if err := late.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		late.Wait()
+	}()
+	defer func() {
+		late.Process.Kill()
+		<-ended
+	}()
+	if got := f.look(s.SessionID); got.State == sessions.SessionIdle {
+		t.Errorf("it is %s", got.State)
+	}
+	await(t, "the end of what outlived its session", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// TestToldToEndWithoutAHost: a bridge whose host is gone ends when it is told to, and the next host has its last words.
+func TestToldToEndWithoutAHost(t *testing.T) {
+	for _, rung := range sandbox.Rungs {
+		if !sandbox.Probe(t.Context()).Offers(rung) {
+			continue
+		}
+		t.Run(string(rung), func(t *testing.T) {
+			t.Parallel()
+			w := recordedWorld(t)
+			w.env = append(w.env, sandbox.ForceEnv+"="+string(rung))
+			f := w.open()
+			defer f.close()
+			s := w.create(f, "codexlike", nil)
+			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "c", "text": "[say 3][wait]"})
+			f.streaming(s.SessionID, "c")
+			bridge := w.find("baton bridge")
+			w.killHost()
+			if err := syscall.Kill(bridge[0].PID, syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "the end of the bridge", func() bool { return len(w.find("baton bridge")) == 0 })
+			if left := w.find(" agent "); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "wait_seconds": 30})
+			got := f.look(s.SessionID)
+			if got.State != sessions.SessionFailed || got.Error == nil || !strings.Contains(got.Error.Message, "SIGTERM") {
+				t.Errorf("the session: %+v", got)
+			}
+			all := f.events(s.SessionID)
+			if n := count(all, sessions.EventGap, ""); n > 0 || count(all, sessions.EventCommandSettled, "c") != 1 {
+				t.Errorf("%s", kinds(all))
+			}
+		})
 	}
 }

@@ -123,6 +123,7 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	}
 	h.forgetAnswers()
 	h.spawn(h.tidy)
+	h.spawn(h.sweep)
 	if limit := time.Duration(o.Config.Host.IdleClose); limit > 0 {
 		h.spawn(func() { h.retire(limit) })
 	}

@@ -98,6 +98,11 @@ func (tx *Tx) LiveGenerations() ([]Generation, error) {
 	return tx.generations("WHERE ended = 0 ORDER BY session")
 }
 
+// UnprovenGenerations returns those that ended lately without a proof, the newest first, and no more than n.
+func (tx *Tx) UnprovenGenerations(since time.Time, n int) ([]Generation, error) {
+	return tx.generations("WHERE verdict = 'unconfirmed' AND ended > ? ORDER BY ended DESC LIMIT ?", since, n)
+}
+
 // ListGenerations returns the session's generations, oldest first.
 func (tx *Tx) ListGenerations(session string) ([]Generation, error) {
 	return tx.generations("WHERE session = ? ORDER BY n", session)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,9 +51,26 @@ func TestGenerations(t *testing.T) {
 			return err
 		})
 	}
+	unproven := func(since time.Time, want ...string) {
+		view(t, j, func(tx *Tx) error {
+			list, err := tx.UnprovenGenerations(since, 10)
+			var got []string
+			for _, g := range list {
+				got = append(got, g.ID)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("unproven since %s: %q, want %q", since, got, want)
+			}
+			return err
+		})
+	}
+	unproven(time.Unix(1, 0))
 	end("unconfirmed", "none", "unconfirmed none")
+	unproven(time.Unix(1, 0), g.ID)
+	unproven(time.Now().Add(time.Hour))
 	end("unconfirmed", "other", "unconfirmed none")
 	end("confirmed", "reboot", "confirmed reboot")
+	unproven(time.Unix(1, 0))
 	end("unconfirmed", "none", "confirmed reboot")
 	update(t, j, func(tx *Tx) error {
 		if err := tx.InsertGeneration(&second); err != nil {
