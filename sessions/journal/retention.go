@@ -99,7 +99,7 @@ func (tx *Tx) purge() (int64, error) {
 	}
 	tx.forgetRows()
 	for _, sql := range []string{
-		`DELETE FROM inputs WHERE (generation, n) IN (SELECT i.generation, i.n FROM generations g JOIN inputs i ON i.generation = g.id WHERE g.session = ? LIMIT ?)`,
+		`DELETE FROM inputs WHERE rowid IN (SELECT i.rowid FROM generations g JOIN inputs i ON i.generation = g.id WHERE g.session = ? LIMIT ?)`,
 		`DELETE FROM requests WHERE n IN (SELECT n FROM requests WHERE session = ? LIMIT ?)`,
 		`DELETE FROM commands WHERE position IN (SELECT position FROM commands WHERE session = ? LIMIT ?)`,
 		`DELETE FROM generations WHERE rowid IN (SELECT rowid FROM generations WHERE session = ? LIMIT ?)`,

@@ -13,20 +13,5 @@ CREATE INDEX sessions_live ON sessions (n) WHERE state <> 'closed' AND state <> 
 DROP INDEX commands_open;
 CREATE INDEX commands_open ON commands (session, position) WHERE settled = 0;
 
--- Inputs are found by their generation, which has few; they are one tree instead of three.
+-- Inputs are found by their generation, which has few.
 DROP INDEX inputs_ref;
-CREATE TABLE inputs_new (
-  generation TEXT NOT NULL,
-  n          INTEGER NOT NULL, -- from 1 per generation, strictly increasing
-  kind       TEXT NOT NULL,
-  ref        TEXT NOT NULL, -- command or request id
-  payload    TEXT NOT NULL,
-  state      TEXT NOT NULL,
-  detail     TEXT NOT NULL,
-  created    INTEGER NOT NULL,
-  updated    INTEGER NOT NULL,
-  PRIMARY KEY (generation, n)
-) WITHOUT ROWID;
-INSERT INTO inputs_new SELECT generation, n, kind, ref, payload, state, detail, created, updated FROM inputs ORDER BY generation, n;
-DROP TABLE inputs;
-ALTER TABLE inputs_new RENAME TO inputs;
