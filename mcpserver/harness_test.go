@@ -45,6 +45,7 @@ type fake struct {
 	close   func(context.Context, sessions.CloseArgs) (sessions.CloseResult, error)
 	resume  func(context.Context, sessions.ResumeArgs) (sessions.ResumeResult, error)
 	list    func(context.Context, sessions.ListArgs) (sessions.ListResult, error)
+	changed func(context.Context, sessions.ChangedArgs) (sessions.ChangedResult, error)
 }
 
 var _ sessions.API = (*fake)(nil)
@@ -113,6 +114,10 @@ func (f *fake) Resume(ctx context.Context, who sessions.Caller, a sessions.Resum
 
 func (f *fake) List(ctx context.Context, who sessions.Caller, a sessions.ListArgs) (sessions.ListResult, error) {
 	return play(f, ctx, who, a, f.list, sessions.ListResult{})
+}
+
+func (f *fake) Changed(ctx context.Context, who sessions.Caller, a sessions.ChangedArgs) (sessions.ChangedResult, error) {
+	return play(f, ctx, who, a, f.changed, sessions.ChangedResult{Mark: "m1"})
 }
 
 // waitTheirTime makes waits last as long as they were asked to.

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,6 +127,91 @@ func TestSubscriptions(t *testing.T) {
 		case b.moves <- "c3":
 			t.Error("somebody still waits")
 		default:
+		}
+		c.quiet()
+	})
+}
+
+// TestFollowersOfTheListOnlyWatch: the list is followed by its changes, under calls that start no host and keep none; while
+// none runs nothing is said, and what the next one knows is.
+func TestFollowersOfTheListOnlyWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		marks := make(chan string)
+		away := errors.New("no host runs")
+		b := &fake{}
+		b.changed = func(ctx context.Context, a sessions.ChangedArgs) (sessions.ChangedResult, error) {
+			if a.Mark == "" {
+				return sessions.ChangedResult{Mark: "m1"}, nil
+			}
+			if !sessions.IsPassive(ctx) {
+				t.Error("the follower may start a host")
+			}
+			select {
+			case m := <-marks:
+				if m == "" {
+					return sessions.ChangedResult{}, away
+				}
+				return sessions.ChangedResult{Mark: m}, nil
+			case <-time.After(time.Duration(*a.WaitSeconds) * time.Second):
+				return sessions.ChangedResult{Mark: a.Mark}, nil
+			case <-ctx.Done():
+				return sessions.ChangedResult{}, context.Cause(ctx)
+			}
+		}
+		c := start(t, b)
+		c.line(initialize)
+		ok(t, c.answer(`"init-1"`), "initialize")
+		ok(t, c.request("1", "resources/subscribe", `"uri":"`+sessionsURI+`"`), "subscribe")
+		time.Sleep(5 * time.Minute) // nothing changes
+		for i, m := range []string{"m2", "", "", "m2", "m3"} {
+			before := time.Now()
+			marks <- m
+			if m == "m2" && i == 0 || m == "m3" {
+				c.updated("the list")
+			}
+			if took := time.Since(before); took > 0 && took != updateEvery && took != awayEvery {
+				t.Errorf("%s until it is asked again", took)
+			}
+		}
+		synctest.Wait()
+		c.quiet()
+		for _, a := range b.calls() {
+			if _, list := a.(sessions.ListArgs); list {
+				t.Error("it lists")
+			}
+		}
+	})
+}
+
+// TestASessionThatIsOver is followed by calls that only watch; one that lives has its host started again.
+func TestASessionThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := sessions.SessionRunning
+		passive := make(chan bool)
+		b := &fake{}
+		b.wait = func(ctx context.Context, a sessions.WaitArgs) (sessions.WaitResult, error) {
+			s := someSession(sid, state)
+			s.Cursor = "c" + string(state)
+			if a.After[sid] == s.Cursor {
+				select {
+				case passive <- sessions.IsPassive(ctx):
+				case <-ctx.Done():
+					return sessions.WaitResult{}, context.Cause(ctx)
+				}
+				s.State, s.Cursor = state, "c"+string(state)
+			}
+			return sessions.WaitResult{Sessions: []sessions.Waited{{Session: s, Cursor: s.Cursor}}}, nil
+		}
+		c := start(t, b)
+		ok(t, c.request("1", "resources/subscribe", `"uri":"`+sessionPrefix+sid+`"`), "subscribe")
+		synctest.Wait()
+		state = sessions.SessionClosed
+		if <-passive {
+			t.Error("a living session is only watched")
+		}
+		c.updated("its end")
+		if !<-passive {
+			t.Error("a session that is over has a host started")
 		}
 		c.quiet()
 	})

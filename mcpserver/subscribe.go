@@ -19,8 +19,8 @@ const (
 	maxSubscriptions = 50
 	// updateEvery merges the updates of one resource: a streaming session changes many times a second.
 	updateEvery = 500 * time.Millisecond
-	// listEvery is how often the list of sessions is looked at for who follows it.
-	listEvery = 5 * time.Second
+	// awayEvery is how often a host is looked for that does not run.
+	awayEvery = 5 * time.Second
 )
 
 // subscriptions are the resources that a client follows: by resources/subscribe, or by one subscriptions/listen stream
@@ -49,11 +49,13 @@ func (x *subscriptions) SubscribeToResourceErr(uri string) error {
 	case slices.Contains(s.fixed, uri):
 		follow = func(ctx context.Context) { <-ctx.Done() }
 	case uri == sessionsURI:
-		before, err := s.listText(ctx)
+		limited, cancel := context.WithTimeoutCause(ctx, slice, errSlice)
+		defer cancel()
+		now, err := s.api.Changed(limited, s.caller(ctx), sessions.ChangedArgs{WaitSeconds: new(0)})
 		if err != nil {
 			return err
 		}
-		follow = func(ctx context.Context) { x.followList(ctx, before) }
+		follow = func(ctx context.Context) { x.followList(ctx, now.Mark) }
 	default:
 		id, _, _, err := parseResource(uri)
 		if err != nil {
@@ -65,7 +67,7 @@ func (x *subscriptions) SubscribeToResourceErr(uri string) error {
 		if err != nil {
 			return err
 		}
-		follow = func(ctx context.Context) { x.followSession(ctx, uri, id, now.Cursor) }
+		follow = func(ctx context.Context) { x.followSession(ctx, uri, id, now) }
 	}
 	ctx, end := context.WithCancel(ctx)
 	x.mu.Lock()
@@ -112,10 +114,16 @@ func (x *subscriptions) IsSubscribedToResource(uri string) bool {
 	return x.ends[uri] != nil
 }
 
-// followSession tells the client whenever a session has new events.
-func (x *subscriptions) followSession(ctx context.Context, uri, id, cursor string) {
+// followSession tells the client whenever a session has new events. The host of one that lives is started again when it is
+// lost: without a host its agent would go on for a while alone.
+func (x *subscriptions) followSession(ctx context.Context, uri, id string, now sessions.Session) {
 	s := x.conn.server
-	for ctx.Err() == nil {
+	cursor, live := now.Cursor, now.State.Live()
+	for whole := ctx; whole.Err() == nil; {
+		ctx := whole
+		if !live {
+			ctx = sessions.Passive(ctx)
+		}
 		a := sessions.WaitArgs{SessionIDs: []string{id}, Until: "event", WaitSeconds: new(sessions.MaxWaitSeconds)}
 		if cursor != "" {
 			a.After = map[string]string{id: cursor}
@@ -128,24 +136,34 @@ func (x *subscriptions) followSession(ctx context.Context, uri, id, cursor strin
 		changed := false
 		for _, w := range r.Sessions {
 			changed = changed || w.Cursor != cursor
-			cursor = w.Cursor
+			cursor, live = w.Cursor, w.Session.State.Live()
 		}
 		if changed {
 			x.notify(ctx, mcp.MethodNotificationResourceUpdated, uri)
 		}
-		if changed || err != nil || len(r.Sessions) > 0 {
+		switch {
+		case err != nil:
+			pause(ctx, awayEvery)
+		case changed || len(r.Sessions) > 0:
 			pause(ctx, updateEvery)
 		}
 	}
 }
 
-// followList tells the client whenever the list of sessions is another one.
-func (x *subscriptions) followList(ctx context.Context, before string) {
+// followList tells the client whenever the list of sessions is another one. It starts no host, and lets an idle one go:
+// where none runs nothing changes.
+func (x *subscriptions) followList(ctx context.Context, mark string) {
+	s := x.conn.server
+	ctx = sessions.Passive(ctx)
 	for ctx.Err() == nil {
-		pause(ctx, listEvery)
-		if now, err := x.conn.server.listText(ctx); err == nil && now != before {
-			before = now
+		now, err := s.api.Changed(ctx, s.caller(ctx), sessions.ChangedArgs{Mark: mark, WaitSeconds: new(sessions.MaxWaitSeconds)})
+		switch {
+		case err != nil:
+			pause(ctx, awayEvery)
+		case now.Mark != mark:
+			mark = now.Mark
 			x.notify(ctx, mcp.MethodNotificationResourceUpdated, sessionsURI)
+			pause(ctx, updateEvery)
 		}
 	}
 }

@@ -45,6 +45,7 @@ type API interface {
 	Close(ctx context.Context, who Caller, a CloseArgs) (CloseResult, error)
 	Resume(ctx context.Context, who Caller, a ResumeArgs) (ResumeResult, error)
 	List(ctx context.Context, who Caller, a ListArgs) (ListResult, error)
+	Changed(ctx context.Context, who Caller, a ChangedArgs) (ChangedResult, error)
 }
 
 // Guard may be given with any call on a session: what is named must hold, or nothing is done.

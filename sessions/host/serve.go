@@ -119,9 +119,13 @@ func (h *Host) disinherit(ctx context.Context) {
 	wg.Wait()
 }
 
-// counting keeps the host from going idle while a call is open.
+// counting keeps the host from going idle while a call is open that is more than watching.
 func (h *Host) counting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if remote.Passive(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
 		h.calls.Add(1)
 		defer func() {
 			h.mu.Lock()

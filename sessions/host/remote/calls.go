@@ -105,6 +105,14 @@ func (c *Client) Adopt(ctx context.Context, who sessions.Caller, a sessions.Adop
 		})
 }
 
+// Changed implements sessions.API.
+func (c *Client) Changed(ctx context.Context, who sessions.Caller, a sessions.ChangedArgs) (sessions.ChangedResult, error) {
+	return invoke[sessions.ChangedResult](ctx, c, verbChanged, "", who, a,
+		func(a *sessions.ChangedArgs, spent time.Duration) {
+			a.WaitSeconds = left(a.WaitSeconds, sessions.DefaultWaitSeconds, spent)
+		})
+}
+
 func first(a, b string) string {
 	if a != "" {
 		return a

@@ -176,6 +176,9 @@ func (c *Client) roundTrip(ctx context.Context, over http.RoundTripper, method, 
 	}
 	r.GetBody = nil // the transport shall not repeat anything by itself
 	r.Header.Set(protocolHeader, strconv.Itoa(Protocol))
+	if sessions.IsPassive(ctx) {
+		r.Header.Set(passiveHeader, "1")
+	}
 	if c.o.TokenFile != "" {
 		token, err := c.token.Read()
 		if errors.Is(err, fs.ErrNotExist) { // not even its folder is there

@@ -217,6 +217,16 @@ func TestNoHost(t *testing.T) {
 			t.Errorf("after %d starts: %v", starts, err)
 		}
 	})
+	t.Run("and the call only watches", func(t *testing.T) {
+		c := New(Options{Socket: path, Start: func(context.Context) error { t.Error("started"); return nil }})
+		ctx := sessions.Passive(context.Background())
+		if _, err := c.Changed(ctx, anybody, sessions.ChangedArgs{}); !errors.Is(err, ErrNoHost) || sessions.CodeOf(err) != sessions.CodeNotRunning {
+			t.Errorf("%v", err)
+		}
+		if _, err := c.Wait(ctx, anybody, sessions.WaitArgs{}); !errors.Is(err, ErrNoHost) {
+			t.Errorf("%v", err)
+		}
+	})
 	t.Run("for status and stop none is started", func(t *testing.T) {
 		c := New(Options{Socket: path, Start: func(context.Context) error { t.Error("started"); return nil }})
 		if _, err := c.Status(context.Background()); !errors.Is(err, ErrNoHost) || sessions.CodeOf(err) != sessions.CodeNotRunning {

@@ -90,6 +90,10 @@ func (f *fake) List(ctx context.Context, who sessions.Caller, a sessions.ListArg
 	return take[sessions.ListResult](f, ctx, verbList, who, a)
 }
 
+func (f *fake) Changed(ctx context.Context, who sessions.Caller, a sessions.ChangedArgs) (sessions.ChangedResult, error) {
+	return take[sessions.ChangedResult](f, ctx, verbChanged, who, a)
+}
+
 // socket is where a test's host listens.
 func socket(t *testing.T) string {
 	t.Helper()

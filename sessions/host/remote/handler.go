@@ -67,6 +67,7 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 	serve(mux, h, verbResume, api.Resume)
 	serveKnown(mux, h, verbList, &h.lists, api.List,
 		func(a sessions.ListArgs, _ sessions.ListResult) bool { return a.Cwd == "" }) // where links lead changes without us
+	serve(mux, h, verbChanged, api.Changed)
 	if o.Foreign != nil {
 		serve(mux, h, verbForeign, o.Foreign.Foreign)
 		serve(mux, h, verbForeignRead, o.Foreign.ForeignRead)
@@ -88,6 +89,9 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 	}))
 	return mux
 }
+
+// Passive tells whether a call only watches, see sessions.Passive.
+func Passive(r *http.Request) bool { return r.Header.Get(passiveHeader) != "" }
 
 // Server makes the server for a Handler. It has no read timeout: one that runs out would end the context of a call that
 // waits.

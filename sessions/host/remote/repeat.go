@@ -17,7 +17,9 @@ type again[A any] func(a *A, spent time.Duration)
 // nothing.
 func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sessions.Caller, a A, change again[A]) (R, error) {
 	var result R
-	c.upgrade(ctx)
+	if !sessions.IsPassive(ctx) {
+		c.upgrade(ctx)
+	}
 	began := time.Now()
 	p := progress{verb: verb, key: key, seen: began}
 	for {
@@ -74,7 +76,7 @@ func (c *Client) next(ctx context.Context, p *progress, err error) error {
 		c.log.Warn().Str("verb", p.verb).Int("attempt", p.tries).Err(broken.err).Msg("lost the host in a call; making it again")
 	case errors.As(err, &protocol):
 		// A newer front end replaces an older host, whose sessions go on; an older one can only say so.
-		if protocol.protocol >= Protocol || c.o.Start == nil || time.Since(p.seen) > c.o.Patience {
+		if protocol.protocol >= Protocol || c.o.Start == nil || sessions.IsPassive(ctx) || time.Since(p.seen) > c.o.Patience {
 			return p.end(err)
 		}
 		c.log.Info().Int("protocol", protocol.protocol).Msg("asking an older host to make room")
@@ -82,7 +84,7 @@ func (c *Client) next(ctx context.Context, p *progress, err error) error {
 			c.log.Warn().Err(err).Msg("the older host did not take the stop")
 		}
 	case errors.Is(err, ErrNoHost):
-		if c.o.Start == nil || time.Since(p.seen) > c.o.Patience {
+		if c.o.Start == nil || sessions.IsPassive(ctx) || time.Since(p.seen) > c.o.Patience {
 			return p.end(err)
 		}
 		if err := c.o.Start(ctx); ctx.Err() != nil {

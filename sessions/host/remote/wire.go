@@ -19,6 +19,7 @@ const maxAnswer = 64 << 20
 
 const (
 	protocolHeader = "Baton-Protocol"
+	passiveHeader  = "Baton-Passive" // the call only watches, see sessions.Passive
 	prefix         = "/v1/"
 )
 
@@ -34,6 +35,7 @@ const (
 	verbClose       = "close"
 	verbResume      = "resume"
 	verbList        = "list"
+	verbChanged     = "changed"
 	verbForeign     = "foreign"
 	verbForeignRead = "foreign_read"
 	verbAdopt       = "adopt"
