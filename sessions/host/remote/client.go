@@ -57,16 +57,13 @@ func At(p place.Places, args ...string) Options {
 	return Options{Socket: p.HostSocket(), Lock: p.Lock(), TokenFile: p.Token(), Start: Spawn(p, args...)}
 }
 
-// keptFor is how long a connection is kept for the next call that changes nothing.
-const keptFor = 200 * time.Millisecond
-
 // Client is the API of the host behind a socket. It keeps connections for moments only and needs no closing. It is safe
 // for concurrent use.
 type Client struct {
 	o         Options
 	log       zerolog.Logger
 	transport http.RoundTripper
-	kept      *http.Transport // for calls that change nothing, while they follow one another
+	kept      http.RoundTripper // for calls that change nothing, while they follow one another
 	token     local.TokenFile
 	upgraded  sync.Once
 }
@@ -87,7 +84,7 @@ func New(o Options) *Client {
 	}
 	c.token.Path = o.TokenFile
 	c.transport = exchange(c.dial)
-	c.kept = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) }, DisableCompression: true, MaxIdleConnsPerHost: 64, IdleConnTimeout: keptFor}
+	c.kept = &kept{dial: c.dial}
 	return c
 }
 

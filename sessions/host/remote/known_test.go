@@ -128,6 +128,14 @@ func TestConnections(t *testing.T) {
 	if n := opened.Load(); n >= 5 { // more than one only where the machine pauses for longer than one is kept
 		t.Errorf("5 lists opened %d connections", n)
 	}
+	after, leave := context.WithCancel(ctx)
+	if _, err := c.List(after, anybody, sessions.ListArgs{}); err != nil {
+		t.Fatal(err)
+	}
+	leave() // the context of a call that is over has no hold of the connection that it used
+	if _, err := c.List(ctx, anybody, sessions.ListArgs{}); err != nil {
+		t.Fatal(err)
+	}
 	before := opened.Load()
 	for range 5 {
 		if _, err := c.Cancel(ctx, anybody, sessions.CancelArgs{SessionID: "s"}); err != nil {
