@@ -1,12 +1,11 @@
 package acp
 
 import (
+	"bytes"
 	"encoding/base64"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -52,10 +51,24 @@ func (a *Agent) imageBlock(path string) (block, error) {
 	case len(data) > maxImage:
 		return none, sessions.Errorf(sessions.CodeLimitExceeded, "image %s is longer than %d bytes", path, maxImage).Do("make it smaller")
 	}
-	kind := http.DetectContentType(data)
-	if !strings.HasPrefix(kind, "image/") {
-		return none, sessions.Errorf(sessions.CodeInvalidParams, "%s is no image, it looks like %s", filepath.Base(path), kind).
+	kind := imageKind(data)
+	if kind == "" {
+		return none, sessions.Errorf(sessions.CodeInvalidParams, "%s is no image", filepath.Base(path)).
 			Do("give a PNG, JPEG, GIF or WebP file")
 	}
 	return block{Type: "image", MIMEType: kind, Data: base64.StdEncoding.EncodeToString(data)}, nil
+}
+
+// imageKind is the type of an image by how it begins, "" for what is none (https://mimesniff.spec.whatwg.org, section 6.1).
+// net/http knows it too, and would be initialised in every bridge for it.
+func imageKind(data []byte) string {
+	for _, k := range []struct{ kind, head, further string }{
+		{"image/png", "\x89PNG\r\n\x1a\n", ""}, {"image/jpeg", "\xff\xd8\xff", ""}, {"image/gif", "GIF87a", ""}, {"image/gif", "GIF89a", ""},
+		{"image/webp", "RIFF", "WEBPVP"}, {"image/bmp", "BM", ""}, {"image/x-icon", "\x00\x00\x01\x00", ""},
+	} {
+		if bytes.HasPrefix(data, []byte(k.head)) && (k.further == "" || len(data) > 8 && bytes.HasPrefix(data[8:], []byte(k.further))) {
+			return k.kind
+		}
+	}
+	return ""
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batonmcp/baton/internal/cli"
+	_ "github.com/batonmcp/baton/internal/early" // a bridge goes no further than this
+	"github.com/batonmcp/baton/internal/release"
 	"github.com/batonmcp/baton/sessions"
-	"github.com/batonmcp/baton/sessions/bridge"
 )
 
-// version is the release, set by the linker (-X main.version=...).
-var version = "0.1.0-dev"
+var version = release.Version
 
 // Exit codes, as scripts rely on them.
 const (
@@ -31,13 +31,8 @@ const (
 func main() { os.Exit(run()) }
 
 func run() int {
-	if len(os.Args) > 1 {
-		switch os.Args[1] { // hidden processes: before anything else of the program runs
-		case bridge.Command:
-			return bridge.Main(version, adapters())
-		case agentCommand:
-			return runAgent(os.Args[2:])
-		}
+	if len(os.Args) > 1 && os.Args[1] == agentCommand { // a hidden process; the other one, a bridge, never comes here
+		return runAgent(os.Args[2:])
 	}
 	if err := readable(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "baton: "+err.Error())

@@ -48,6 +48,7 @@ const (
 	lastAck     = 60 * time.Second
 	lastAckGone = 2 * time.Second
 	orphanGrace = 15 * time.Minute
+	restAfter   = 5 * time.Second // without a word of the agent, until memory is given back
 )
 
 var (
@@ -60,6 +61,7 @@ var (
 type Bridge struct {
 	o        Options
 	spool    *spool
+	quiet    *time.Timer // fires once nothing was said for restAfter
 	rec      *recorder
 	veil     *veil
 	wg       sync.WaitGroup
@@ -116,6 +118,8 @@ func Run(o Options) error {
 	}
 	b := &Bridge{o: o, spool: newSpool(o.SpoolBytes), ended: make(chan struct{}), turns: map[string]*turn{}, grace: firstHost}
 	b.changed = sync.NewCond(&b.mu)
+	b.quiet = time.AfterFunc(restAfter, rest)
+	defer b.quiet.Stop()
 	b.stopping.ctx, b.stopping.cancel = context.WithCancelCause(context.Background())
 	if b.veil = o.veil; b.veil == nil {
 		b.veil = newVeil()
@@ -162,6 +166,7 @@ func (b *Bridge) put(kind Kind, body any) {
 		}
 		return line
 	})
+	b.quiet.Reset(restAfter)
 	if failed != nil {
 		b.o.Log.Error().Err(failed).Str("kind", string(kind)).Msg("frame replaced")
 	}

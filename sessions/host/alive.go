@@ -43,23 +43,30 @@ type silence time.Duration
 // after counts one failed try, for no more than its own limit.
 func (s *silence) after(took time.Duration) { *s += silence(min(took, bridge.GreetLimit)) }
 
+// slowest is how many times rarer than at first a bridge is asked that answers and has nothing else to say: a session
+// in which nothing happens wakes nobody up all the time, and whoever waits for it makes it lively again first.
+const slowest = 32
+
 // pulse asks a bridge that says nothing whether it lives. Frames are a sign of life too, and while they are not read its
 // silence says nothing.
 type pulse struct {
-	link   *bridge.Link
-	ticker *time.Ticker
-	most   int
-	open   int // pings without an answer
+	link  *bridge.Link
+	timer *time.Timer
+	least time.Duration // between two questions
+	wait  time.Duration // until the next one, once there is an answer
+	most  int
+	open  int // pings without an answer
 }
 
 func newPulse(link *bridge.Link, l limits) *pulse {
-	return &pulse{link: link, ticker: time.NewTicker(l.beat), most: l.beats}
+	return &pulse{link: link, timer: time.NewTimer(l.beat), least: l.beat, wait: l.beat, most: l.beats}
 }
 
-func (p *pulse) stop() { p.ticker.Stop() }
+func (p *pulse) stop() { p.timer.Stop() }
 
-// beat is due whenever the ticker ticks; reading tells whether frames are taken at present.
+// beat is due whenever the timer fires; reading tells whether frames are taken at present.
 func (p *pulse) beat(reading bool) error {
+	p.timer.Reset(p.least) // an answer is due sooner than the next question
 	switch {
 	case !reading || !p.link.Hello.Pings:
 		p.open = 0
@@ -69,6 +76,23 @@ func (p *pulse) beat(reading bool) error {
 	}
 	p.open++
 	return p.link.Ping()
+}
+
+// answered is due with every pong: who answers is asked more rarely from then on.
+func (p *pulse) answered() {
+	if p.open > 0 {
+		p.open = 0
+		p.wait = min(2*p.wait, slowest*p.least)
+		p.timer.Reset(p.wait)
+	}
+}
+
+// lively lets the next question come as soon as at first: something was said, or asked.
+func (p *pulse) lively() {
+	if p.wait > p.least {
+		p.wait = p.least
+		p.timer.Reset(p.least)
+	}
 }
 
 // kill ends the bridge. gone is false when that is not proven in time, with what is known; the host's end proves nothing

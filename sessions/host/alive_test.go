@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/batonmcp/baton/internal/local"
@@ -164,11 +166,66 @@ func TestI14_SilentBridgeIsAsked(t *testing.T) {
 		l.over()
 	})
 	t.Run("while nothing is read", func(t *testing.T) {
-		p := pulse{link: &bridge.Link{Hello: bridge.Hello{Pings: true}}, most: 1, open: 1}
+		p := newPulse(&bridge.Link{Hello: bridge.Hello{Pings: true}}, limits{beat: time.Hour, beats: 1})
+		defer p.stop()
+		p.open = 1
 		if err := p.beat(false); err != nil || p.open != 0 {
 			t.Errorf("%v, %d", err, p.open)
 		}
 	})
+}
+
+// A bridge that answers is asked ever more rarely, until something happens; one that does not is asked at once again.
+func TestPulseSlowsDown(t *testing.T) { synctest.Test(t, pulseSlowsDown) }
+
+func pulseSlowsDown(t *testing.T) {
+	ours, theirs := net.Pipe()
+	pings := make(chan time.Time)
+	go func() {
+		defer close(pings)
+		defer theirs.Close()
+		lines := bufio.NewScanner(theirs)
+		lines.Scan()
+		io.WriteString(theirs, `{"t":"hello","b":{"pings":true}}`+"\n")
+		for lines.Scan() {
+			pings <- time.Now()
+		}
+	}()
+	link, err := bridge.NewLink(ours, bridge.Attach{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { link.Close(); <-pings }()
+	const second = time.Second
+	p := newPulse(link, limits{beat: second, beats: 2})
+	defer p.stop()
+	last := time.Now()
+	next := func(want time.Duration) {
+		t.Helper()
+		<-p.timer.C
+		asked := make(chan error, 1)
+		go func() { asked <- p.beat(true) }()
+		at := <-pings
+		if err := <-asked; err != nil || at.Sub(last) != want {
+			t.Errorf("asked after %s, want %s (%v)", at.Sub(last), want, err)
+		}
+		last = at
+	}
+	for _, wait := range []time.Duration{1, 2, 4, 8, 16, 32, 32, 32} {
+		next(wait * second)
+		p.answered()
+	}
+	p.lively() // half a minute of peace is over
+	next(second)
+	p.answered()
+	next(2 * second)
+	p.answered()
+	next(4 * second) // and this one has no answer
+	next(second)
+	<-p.timer.C
+	if err := p.beat(true); !errors.Is(err, errMute) {
+		t.Errorf("two questions without an answer: %v", err)
+	}
 }
 
 // I10: a bridge that does not greet is stopped. One that cannot be stopped ends its session all the same, as what it is:

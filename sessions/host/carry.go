@@ -69,7 +69,7 @@ func (t *tender) serve(link *bridge.Link) error {
 				t.cause = errUnsent
 			}
 			return t.cause
-		case <-pulse.ticker.C:
+		case <-pulse.timer.C:
 			if err := pulse.beat(in != nil); errors.Is(err, errMute) {
 				t.cause = errMute
 				return err
@@ -77,6 +77,7 @@ func (t *tender) serve(link *bridge.Link) error {
 				return err
 			}
 		case <-t.kicked:
+			pulse.lively()
 			if err := t.endUnwritten(link); err != nil {
 				return err
 			}
@@ -105,10 +106,12 @@ func (t *tender) serve(link *bridge.Link) error {
 				<-reading
 				return readErr
 			}
-			pulse.open = 0
 			if f.IsPong() {
+				pulse.answered()
 				continue
 			}
+			pulse.open = 0
+			pulse.lively()
 			if !t.launchBy.IsZero() || t.lastOut == 0 {
 				t.launchBy = time.Time{}
 				t.hasLaunch() // whatever a bridge says, it says after that

@@ -1,4 +1,4 @@
-package main
+package early
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/batonmcp/baton/acp"
 	"github.com/batonmcp/baton/appserver"
+	"github.com/batonmcp/baton/internal/release"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -21,13 +22,13 @@ func adapters() map[string]bridge.Adapter {
 	return map[string]bridge.Adapter{
 		"app-server": {
 			New: func(c *wire.Conn, sink sessions.Sink, _ bridge.Spec, log *zerolog.Logger) sessions.Agent {
-				return appserver.New(c, sink, appserver.Options{Logger: log, Version: version})
+				return appserver.New(c, sink, appserver.Options{Logger: log, Version: release.Version})
 			},
 			Probe: func(ctx context.Context, c *wire.Conn, _ bridge.Spec, log *zerolog.Logger) (sessions.Probe, error) {
-				return appserver.Probe(ctx, c, appserver.Options{Logger: log, Version: version})
+				return appserver.Probe(ctx, c, appserver.Options{Logger: log, Version: release.Version})
 			},
 			Foreign: func(ctx context.Context, c *wire.Conn, _ bridge.Spec, ask sessions.ForeignAsk, log *zerolog.Logger) (sessions.ForeignSaid, error) {
-				return appserver.Foreign(ctx, c, ask, appserver.Options{Logger: log, Version: version})
+				return appserver.Foreign(ctx, c, ask, appserver.Options{Logger: log, Version: release.Version})
 			},
 		},
 		"acp": {
@@ -44,9 +45,12 @@ func adapters() map[string]bridge.Adapter {
 	}
 }
 
+// scriptedAgent is the sub-command of the agents that are part of this binary.
+const scriptedAgent = "agent"
+
 // accountCommand begins the command lines of an agent that are none of its ACP server.
 func accountCommand(argv []string) []string {
-	if len(argv) > 1 && argv[1] == agentCommand { // the scripted agent takes its kind first
+	if len(argv) > 1 && argv[1] == scriptedAgent { // the scripted agent takes its kind first
 		return argv
 	}
 	if i := slices.Index(argv, "acp"); i > 0 {
@@ -60,7 +64,7 @@ func acpOptions(s bridge.Spec, log *zerolog.Logger) acp.Options {
 	// The bridge bounds the whole handshake by the configuration's time; a single step of it may use all of that: opencode
 	// needs 40 s for its first start on a busy machine (1.18.33).
 	patience := time.Duration(s.HandshakeSeconds) * time.Second
-	return acp.Options{Log: log, ClientVersion: version, APIKey: key, HandshakeTimeout: patience, LoadTimeout: patience, Files: true, Env: s.Env,
+	return acp.Options{Log: log, ClientVersion: release.Version, APIKey: key, HandshakeTimeout: patience, LoadTimeout: patience, Files: true, Env: s.Env,
 		AccountCommand: accountCommand(s.Argv),
 		Start: func(p acp.Program) (acp.Process, error) {
 			child, err := s.Spawn(sandbox.Spawn{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdout: p.Output, Stderr: p.Output})
