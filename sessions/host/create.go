@@ -71,7 +71,7 @@ func (h *Host) make(ctx context.Context, who sessions.Caller, a creation, wait t
 		failpoint.Hit("host.create.durable")
 		h.tend(id.session, id.generation, nil, journal.Generation{})
 	} else if err := h.relaunch(id.session, id.generation, func() (launch, error) {
-		s, err := h.sameAccount(ctx, who, id.session)
+		s, err := h.sameAccount(ctx, who, id.session, a.Settings)
 		if err != nil {
 			return launch{}, err
 		}
@@ -365,7 +365,7 @@ func (h *Host) plan(who sessions.Caller, session, generation, name string, w wor
 	if err != nil {
 		return launch{}, runner, err
 	}
-	return launch{spec: spec, files: files, hidden: hidden}, runner, nil
+	return launch{spec: spec, files: files, hidden: hidden, account: account(accountEnv(who.Env, s))}, runner, nil
 }
 
 // whole is a configured duration in seconds, at least one; what is not set, or has no end, is the default.
@@ -382,7 +382,7 @@ func (h *Host) begin(tx *journal.Tx, c *changes, session, generation, cwd string
 		return err
 	}
 	if err := tx.InsertGeneration(&journal.Generation{ID: generation, Session: session, Cwd: cwd, Executable: runner.Executable, Argv: runner.Argv,
-		AccountDigest: account(who.Env)}); err != nil {
+		AccountDigest: l.account}); err != nil {
 		return err
 	}
 	if _, err := tx.AppendInput(generation, string(bridge.InOpen), session, openPayload{RunQueue: runQueue}); err != nil {

@@ -256,7 +256,9 @@ func (h *Host) adoptable(ctx context.Context, who sessions.Caller, a sessions.Ad
 	if err := checkSettings(&a.Settings); err != nil {
 		return err
 	}
-	c, _, err := h.record(ctx, who, a.Runner, a.NativeID, false)
+	where := who
+	where.Env = accountEnv(who.Env, a.Settings) // the account that the session is to have
+	c, _, err := h.record(ctx, where, a.Runner, a.NativeID, false)
 	switch {
 	case err != nil:
 		return err

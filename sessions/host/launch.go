@@ -21,6 +21,8 @@ type launch struct {
 	spec   bridge.Spec
 	files  *sandbox.Filesystem // nil: no policy for files
 	hidden []string            // masked beside Baton's own, under every policy
+	// account is the digest of the account context that the agent gets.
+	account string
 }
 
 // launchPatience is how long a start that an earlier host did not finish waits for its caller to make the call again,

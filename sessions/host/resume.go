@@ -143,15 +143,15 @@ func (r *resumption) prepare(ctx context.Context) error {
 }
 
 func (r *resumption) plan(s journal.Session, g journal.Generation) error {
-	if g.AccountDigest != "" && g.AccountDigest != account(r.who.Env) {
-		return otherAccount(s.ID)
-	}
 	if err := r.h.roomForOne(); err != nil {
 		return err
 	}
 	settings, err := merged(s, r.a.Settings)
 	if err != nil {
 		return err
+	}
+	if !isAccount(g.AccountDigest, accountEnv(r.who.Env, settings)) {
+		return otherAccount(s.ID)
 	}
 	w, err := r.h.workspaceAgain(r.who, s.Cwd, settings.WritableRoots, s.Settings.WritableRoots)
 	if err != nil {

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -203,5 +205,55 @@ func TestRecreatedConversation(t *testing.T) {
 	}
 	if w := next.events(sessions.EventWarning); len(w) != 1 || !strings.Contains(w[0].Text, "a new one") {
 		t.Errorf("%+v", w)
+	}
+}
+
+// AC-01: the account of a session is that of its own environment where it has one, by the real path of its folder; a resume
+// with another is refused, and what the caller inherited does not count.
+func TestAC01_ASessionKeepsItsAccount(t *testing.T) {
+	r := newRig(t)
+	dir := t.TempDir()
+	b, c, link := filepath.Join(dir, "b"), filepath.Join(dir, "c"), filepath.Join(dir, "link")
+	for _, d := range []string{b, c} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point := func(to string) {
+		t.Helper()
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point(b)
+	outer := r.who.Env
+	r.who.Env = append(slices.Clone(outer), "CODEX_HOME="+filepath.Join(dir, "outer"))
+	home := func(path string) map[string]string { return map[string]string{"CODEX_HOME": path} }
+	s := r.idle(func(a *sessions.CreateArgs) { a.Env = home(link) })
+	s.ends(sandbox.Confirmed)
+	for _, step := range []struct {
+		env  map[string]string
+		then func()
+		code sessions.Code // "": it goes
+	}{
+		{env: nil, code: sessions.CodeInvalidParams},
+		{env: home(c), code: sessions.CodeInvalidParams},
+		{env: home(filepath.Join(dir, "missing")), code: sessions.CodeInvalidParams},
+		{env: home(link), then: func() { point(c) }, code: sessions.CodeInvalidParams},
+		{env: home(link), then: func() { point(b); r.who.Env = outer }},
+	} {
+		if step.then != nil {
+			step.then()
+		}
+		res, err := s.resume(func(a *sessions.ResumeArgs) { a.Env = step.env })
+		if sessions.CodeOf(err) != step.code {
+			t.Errorf("resume with %v: %v, want %q", step.env, err, step.code)
+		}
+		if err == nil && !slices.Contains(r.launched(res.Session.Generation).Env, "CODEX_HOME="+link) {
+			t.Error("the agent does not get the session's own home")
+		}
 	}
 }

@@ -40,7 +40,7 @@ func plainBody(e *sessions.Event) (b []byte, ok bool) {
 	for _, f := range [...]struct {
 		name string
 		is   bool
-	}{{`"final":true,`, e.Final}, {`"abandoned":true,`, e.Abandoned}, {`"late":true,`, e.Late}, {`"redacted":true,`, e.Redacted}} {
+	}{{`"final":true,`, e.Final}, {`"abandoned":true,`, e.Abandoned}, {`"late":true,`, e.Late}, {`"replay":true,`, e.Replay}, {`"redacted":true,`, e.Redacted}} {
 		if f.is {
 			b = append(b, f.name...)
 		}

@@ -14,7 +14,7 @@ func TestEventBody(t *testing.T) {
 	for _, e := range []sessions.Event{
 		{},
 		{Kind: sessions.EventText, Session: "s", Generation: "g", Seq: 4, Command: "c", Text: "a"},
-		{Turn: "t", Item: "i", Agent: "a/b", Lease: "l", Text: "\"<&>\u2028\u0000\n\\ é 𝄞", Code: sessions.CodeInternal, Final: true, Abandoned: true, Late: true, Redacted: true},
+		{Turn: "t", Item: "i", Agent: "a/b", Lease: "l", Text: "\"<&>\u2028\u0000\n\\ é 𝄞", Code: sessions.CodeInternal, Final: true, Abandoned: true, Late: true, Replay: true, Redacted: true},
 		{Text: "not \xff UTF-8"},
 		{Item: "i", Tool: &sessions.Tool{Name: "command", Output: "x"}},
 		{Settled: &sessions.Settlement{Command: "c", State: sessions.CommandCompleted}},
