@@ -53,7 +53,7 @@ func isAccount(digest string, environ []string) bool {
 func accountEnv(environ []string, s sessions.Settings) []string {
 	var out []string
 	for _, name := range slices.Concat(accountVariables, furtherAccountVariables) {
-		if value, own := s.Env[name]; own { // lookup takes the first
+		if value, own := s.Env[name]; own {
 			out = append(out, name+"="+value)
 		}
 	}
@@ -61,7 +61,8 @@ func accountEnv(environ []string, s sessions.Settings) []string {
 		return environ
 	}
 	for _, e := range environ {
-		if name, _, _ := strings.Cut(e, "="); !slices.Contains(s.EnvUnset, name) {
+		name, _, _ := strings.Cut(e, "=")
+		if _, own := s.Env[name]; !own && !slices.Contains(s.EnvUnset, name) {
 			out = append(out, e)
 		}
 	}
