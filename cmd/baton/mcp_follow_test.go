@@ -45,6 +45,7 @@ func TestFollowersLetTheHostGo(t *testing.T) {
 	if n := hosts(); n != 1 {
 		t.Errorf("%d hosts began", n)
 	}
+	w.write("baton/config.toml", string(config)) // the next host stays until the end of the test
 	other := w.open()
 	defer other.close()
 	s := w.create(other, "codexlike", nil)

@@ -20,13 +20,13 @@ import (
 )
 
 // serveHTTP runs a host with its HTTP front end, and returns where that is.
-func (w *world) serveHTTP() (url string) {
+func (w *world) serveHTTP(more ...string) (url string) {
 	w.t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cmd := exec.Command(exe, "host", "run", "--http", "127.0.0.1:0")
+	cmd := exec.Command(exe, append([]string{"host", "run", "--http", "127.0.0.1:0"}, more...)...)
 	cmd.Env = w.env
 	errs, err := cmd.StderrPipe()
 	if err != nil {
