@@ -28,6 +28,9 @@ var codexAsHost = mcpHost{
 			w.t.Fatalf("%v: %s", err, out)
 		}
 	},
+	allow: func(w *world, tool string) {
+		w.write("codex/config.toml", string(w.read(w.path("codex/config.toml")))+"\n[mcp_servers.baton.tools."+tool+"]\napproval_mode = \"approve\"\n")
+	},
 	call: func(tool, arguments string) string { return "[mcp baton " + tool + " " + arguments + "]" },
 	once: func(prompt string) []string {
 		return []string{"exec", "--json", "--skip-git-repo-check", prompt}

@@ -23,6 +23,8 @@ type mcpHost struct {
 	prepare func(w *world)
 	// connect registers a server over HTTP.
 	connect func(w *world, url, secret string)
+	// allow lets a destructive tool be called with nobody there; nil: every tool may be.
+	allow func(w *world, tool string)
 	// call is how the script of a prompt has a tool called.
 	call func(tool, arguments string) string
 	// once is a run for one prompt in which nobody can be asked; live is one that takes prompts and questions over pipes.

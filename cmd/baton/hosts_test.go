@@ -29,7 +29,7 @@ func TestRealHosts(t *testing.T) {
 				name string
 				play func()
 			}{{"nobody there", x.nobodyThere}, {"user asked", x.userAsked}, {"cancelled", x.cancelled}, {"front end killed", x.frontEndKilled},
-				{"host killed", x.hostKilled}, {"drives Codex", x.drivesCodex}} {
+				{"host killed", x.hostKilled}, {"drives Codex", x.drivesCodex}, {"closed", x.closed}} {
 				began := time.Now()
 				part.play()
 				t.Logf("%6.1f s  %s", time.Since(began).Seconds(), part.name)
@@ -243,4 +243,22 @@ func (x *hostScenario) drivesCodex() {
 // a tool that is marked as destructive, such as session_close.
 func (r *hostRun) saw(text string) bool {
 	return slices.ContainsFunc(r.asked, func(q string) bool { return strings.Contains(q, text) })
+}
+
+// closed: a session is closed with nobody there. `codex exec` refuses a tool that is marked as destructive until its
+// configuration says that it may be called.
+func (x *hostScenario) closed() {
+	x.t.Helper()
+	script := x.script(x.t, toolCall{"session_close", args{"session_id": x.session}})
+	r := x.alone(x.world, script)
+	if x.allow != nil {
+		if len(r.failed) != 1 || !strings.Contains(r.failed[0], "requires approval") {
+			x.t.Errorf("%s: closed with nobody there: %q, %s", x.name, r.failed, r.results)
+		}
+		x.allow(x.world, "session_close")
+		r = x.alone(x.world, script)
+	}
+	if c := resultOf[sessions.CloseResult](r, 0); c.Session.State != sessions.SessionClosed {
+		x.t.Errorf("%s: closed %+v", x.name, c)
+	}
 }
