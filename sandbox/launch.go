@@ -33,7 +33,8 @@ type Launch struct {
 	// Mask lists what nothing of the session may see: absolute paths that exist. Without a mount namespace they
 	// cannot be hidden; Record.MountNamespace tells.
 	Mask []string
-	// Filesystem is the policy for files, enforced by the mount namespace; nil: none. Other rungs refuse it.
+	// Filesystem is the policy for files, enforced by the mount namespace, on macOS by Seatbelt, which hides what Mask
+	// lists too; nil: none. Other rungs refuse it.
 	Filesystem *Filesystem
 	// MaxProcesses caps the processes and threads of the session on rung pid_namespace; 0: no cap of its own. The kernel
 	// exempts root.
@@ -69,6 +70,7 @@ func launch(ctx context.Context, l Launch, rung Rung, trial bool) (*Process, err
 	if l.Dir != "" {
 		s.Dir = l.Dir
 	}
+	path, argv := program(), append([]string{"baton"}, l.Args...)
 	switch {
 	case rung == PIDNamespace:
 		var err error
@@ -79,6 +81,19 @@ func launch(ctx context.Context, l Launch, rung Rung, trial bool) (*Process, err
 			return nil, err
 		}
 		s.MaxProcesses = l.MaxProcesses
+	case l.Filesystem != nil && hasSeatbelt:
+		var err error
+		if s.Mask, err = masks(l.Mask); err != nil {
+			return nil, err
+		}
+		if s.Plan, err = l.Filesystem.pin(); err != nil {
+			return nil, err
+		}
+		profile, err := s.Plan.profile(s.Mask)
+		if err != nil {
+			return nil, err
+		}
+		path, argv = seatbelt, append([]string{"sandbox-exec", "-p", profile, path}, l.Args...)
 	case l.Filesystem != nil:
 		return nil, fmt.Errorf("a filesystem policy needs a mount namespace: %w", errors.ErrUnsupported)
 	}
@@ -102,7 +117,7 @@ func launch(ctx context.Context, l Launch, rung Rung, trial bool) (*Process, err
 		log = null
 	}
 	files := append([]*os.File{null, log, log}, l.Files...)
-	pid, h, err := clone(program(), append([]string{"baton"}, l.Args...), s.environ(record.Marker), s.Dir, append(files, reporter), rung)
+	pid, h, err := clone(path, argv, s.environ(record.Marker), s.Dir, append(files, reporter), rung)
 	reporter.Close()
 	if err != nil {
 		return nil, err

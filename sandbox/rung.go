@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -93,12 +94,29 @@ func probe(ctx context.Context) (c Capability, final bool) {
 		return c, final
 	}
 	reasons, err := trial(limited, Launch{Args: []string{Command}}, Subreaper)
-	if err != nil {
-		c.Reasons = append(c.Reasons, reasons...)
-		return c, final && limited.Err() == nil
+	if err == nil {
+		c.Rung = Subreaper
+		return c, final
 	}
-	c.Rung = Subreaper
-	return c, final
+	c.Reasons = append(c.Reasons, reasons...)
+	if hasSeatbelt {
+		if reasons, err := trialOfSeatbelt(limited); err != nil {
+			c.Reasons = append(c.Reasons, reasons...)
+		} else {
+			c.Filesystem = true
+		}
+	}
+	return c, final && limited.Err() == nil
+}
+
+// trialOfSeatbelt looks whether a profile is taken and hides what it is to hide.
+func trialOfSeatbelt(limited context.Context) (reasons []string, err error) {
+	dir, err := os.MkdirTemp("", "baton")
+	if err != nil {
+		return []string{err.Error()}, err
+	}
+	defer os.Remove(dir)
+	return trial(limited, Launch{Args: []string{Command}, Mask: []string{dir}, Filesystem: &Filesystem{ReadOnly: true}}, ProcessGroup)
 }
 
 // try looks whether a launch on the first rung works.
@@ -123,8 +141,14 @@ func trial(limited context.Context, l Launch, rung Rung) (reasons []string, err 
 		if v := p.Stop(limited); v.State != Confirmed {
 			return []string{fmt.Sprintf("%s: %v: %s", rung, errStayed, v.Detail)}, errStayed
 		}
+		return nil, nil
 	}
-	return nil, nil
+	select { // it ends by itself
+	case <-p.Done():
+		return nil, nil
+	case <-limited.Done():
+		return []string{fmt.Sprintf("%s: %v", rung, errStayed)}, errStayed
+	}
 }
 
 // choose settles the rung of a launch.

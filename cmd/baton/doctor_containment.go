@@ -39,7 +39,9 @@ func containment(can sandbox.Capability, forced sandbox.Rung, read func(file str
 	files := finding{Part: "sandbox", OK: true,
 		Says: "a sandbox can be put around agents that have none, and credentials can be hidden from all"}
 	switch {
+	case can.Filesystem && can.MountNamespace:
 	case can.Filesystem:
+		files.Says = "a sandbox can be put around agents that have none, by Seatbelt; nothing can be hidden from the others, and danger-full-access needs allow_unconfined_full_access"
 	case can.MountNamespace:
 		files.Says = "only Baton's own folders can be hidden from agents; those without a sandbox of their own need danger-full-access (" + why + ")"
 		files.Fix = "use Linux 5.12 or later, and a root file system that is no initial RAM disk"

@@ -14,6 +14,7 @@ func TestDoctorSaysWhatHolds(t *testing.T) {
 	masks := sandbox.Capability{Rung: sandbox.PIDNamespace, MountNamespace: true, Reasons: []string{"mount_setattr: function not implemented"}}
 	middle := sandbox.Capability{Rung: sandbox.Subreaper, Reasons: []string{"pid_namespace: clone: operation not permitted"}}
 	group := sandbox.Capability{Rung: sandbox.ProcessGroup, Reasons: []string{"clone: operation not permitted"}}
+	mac := sandbox.Capability{Rung: sandbox.ProcessGroup, Filesystem: true, Reasons: []string{"there is no rung subreaper on darwin"}}
 	for _, tt := range []struct {
 		name  string
 		can   sandbox.Capability
@@ -28,6 +29,7 @@ func TestDoctorSaysWhatHolds(t *testing.T) {
 		{"sysctl", group, map[string]string{"/proc/sys/kernel/unprivileged_userns_clone": "0"}, "not permitted", "unprivileged_userns_clone=1"},
 		{"none allowed", group, map[string]string{"/proc/sys/user/max_user_namespaces": "0"}, "not permitted", "max_user_namespaces"},
 		{"a container", group, map[string]string{"/proc/1/cgroup": "0::/docker/abc"}, "not permitted", "seccomp"},
+		{"Seatbelt", mac, nil, "by Seatbelt; nothing can be hidden from the others", "namespaces"},
 		{"unknown", group, nil, "not permitted", "namespaces"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

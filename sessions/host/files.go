@@ -1,6 +1,8 @@
 package host
 
 import (
+	"slices"
+
 	"context"
 
 	"github.com/batonmcp/baton/internal/config"
@@ -15,16 +17,17 @@ import (
 // bound and not at the machine's.
 const maxProcesses = 4096
 
-// enforces tells whether a session's mount namespace can hold it to a policy for files.
-func (h *Host) enforces() bool {
-	return h.can.Rung == sandbox.PIDNamespace && h.can.MountNamespace && h.can.Filesystem
+// enforces tells whether a session can be held to a policy for files here: in a mount namespace, or, around an agent
+// without a sandbox of its own, by Seatbelt, which cannot be nested.
+func (h *Host) enforces(around bool) bool {
+	return h.can.Filesystem && (h.can.MountNamespace || around)
 }
 
 // files makes the rules for the files of a session and puts down in spec what is to be confirmed of them. Around an agent
 // without a sandbox that could be confirmed they are the whole sandbox. Codex has its own, out of which a single command
 // is let by an approval; around it they hide what no session needs. nil where nothing can be enforced, and with full access.
 func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesystem, error) {
-	if !h.enforces() {
+	if !h.enforces(runner.Protocol == protocolACP) {
 		return nil, nil
 	}
 	open := &spec.Open
@@ -41,6 +44,9 @@ func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesyst
 	if err != nil || p.Filesystem == nil {
 		return nil, err
 	}
+	if !h.can.MountNamespace {
+		p = shared(p)
+	}
 	f := &sessions.FilePolicy{Name: p.Filesystem.Name, Writable: p.Writable, Private: p.Private, Holes: p.Holes, Watched: p.Watched}
 	for _, r := range p.Filesystem.Rules {
 		switch r.Access {
@@ -55,6 +61,18 @@ func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesyst
 		open.BridgeSandbox = a.Sandbox
 	}
 	return p.Filesystem, nil
+}
+
+// shared is a policy as Seatbelt can hold it, which has no private folders and no hold on what others do for an agent.
+func shared(p policy.Policy) policy.Policy {
+	p.Holes = slices.Clone(p.Holes)
+	for _, dir := range p.Private {
+		p.Holes = append(p.Holes, dir+" is shared with every other program, and writable")
+	}
+	p.Holes = append(p.Holes, "what other programs can be made to do, launchd above all, is not held to the policy")
+	p.Writable = slices.Sorted(slices.Values(slices.Concat(p.Writable, p.Private)))
+	p.Private = nil
+	return p
 }
 
 // files is the policy that the bridge of a launch is to enter.

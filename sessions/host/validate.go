@@ -117,7 +117,7 @@ func (h *Host) checkSandbox(cfg *config.Config, protocol, runner, sandboxName st
 		}
 		return nil
 	}
-	if protocol == protocolACP && !h.enforces() && !config.Enforces(runner, sandboxName) {
+	if protocol == protocolACP && !h.enforces(true) && !config.Enforces(runner, sandboxName) {
 		return sessions.Errorf(sessions.CodeSandboxUnavailable, "sandbox %s was asked, runner %s has none of its own that Baton could confirm, and none can be put around it here (%s)",
 			sandboxName, runner, strings.Join(can.Reasons, "; ")).
 			Do("see what `baton doctor` says about containment; or ask for sandbox danger-full-access if you trust the agent with everything you can write")
