@@ -24,5 +24,6 @@
 // programs (a container engine, systemd-run, cron, a terminal multiplexer that ran before) is not part of it.
 //
 // Where there is a mount namespace the package hides the directories of Launch.Mask and enforces Launch.Filesystem, which
-// package policy makes. It promises nothing about the network.
+// package policy makes; on macOS a profile of Seatbelt does both where a Filesystem is given, and less (see profile). It
+// promises nothing about the network.
 package sandbox
