@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batonmcp/baton/internal/cli"
-	_ "github.com/batonmcp/baton/internal/early" // a bridge goes no further than this
+	_ "github.com/batonmcp/baton/internal/early"        // a bridge goes no further than this
 	_ "github.com/batonmcp/baton/internal/notonwindows" // what its name says, to who builds there
 	"github.com/batonmcp/baton/internal/release"
 	"github.com/batonmcp/baton/sessions"
