@@ -43,28 +43,30 @@ func (h *Host) view(ctx context.Context, principal, id string) (v sessions.Sessi
 // await looks at a session until done says so, the time is over or the caller is gone, and returns it as it was seen
 // last. The work that is waited for never ends with the wait.
 func (h *Host) await(ctx context.Context, principal, id string, d time.Duration, done func(*journal.Tx, *sessions.Session) (bool, error)) (sessions.Session, bool, error) {
-	always := func(*journal.Tx, journal.Session) (bool, error) { return true, nil }
-	return h.awaitWhen(ctx, principal, id, d, always, done)
-}
-
-// awaitWhen is await that puts the session together only when stirred says that done could, or when the time is over: a
-// view takes seven queries, and most looks find nothing.
-func (h *Host) awaitWhen(ctx context.Context, principal, id string, d time.Duration, stirred func(*journal.Tx, journal.Session) (bool, error),
-	done func(*journal.Tx, *sessions.Session) (bool, error)) (sessions.Session, bool, error) {
 	w := h.hub.add([]string{id}, false)
 	defer w.remove()
+	always := func(*journal.Tx) (bool, error) { return true, nil }
+	return h.awaitOn(ctx, w, false, principal, id, d, always, done)
+}
+
+// awaitOn is await for a caller that began to listen before: where nothing can have happened yet that was not heard, unheard
+// says so, and nothing is looked at before something is. The session is put together only when stirred says that done
+// could: that takes seven queries, and most looks find nothing.
+func (h *Host) awaitOn(ctx context.Context, w *waiter, unheard bool, principal, id string, d time.Duration, stirred func(*journal.Tx) (bool, error),
+	done func(*journal.Tx, *sessions.Session) (bool, error)) (sessions.Session, bool, error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	late := d <= 0
 	for {
 		var v sessions.Session
+		var err error
 		ok := false
-		err := h.look(ctx, func(tx *journal.Tx) error {
+		look := func(tx *journal.Tx) error {
 			s, err := tx.GetSession(principal, id)
 			if err != nil {
 				return err
 			}
-			if worth, err := stirred(tx, s); err != nil || !worth && !late {
+			if worth, err := stirred(tx); err != nil || !worth && !late {
 				return err
 			}
 			if v, err = viewOf(tx, s); err != nil {
@@ -72,7 +74,11 @@ func (h *Host) awaitWhen(ctx context.Context, principal, id string, d time.Durat
 			}
 			ok, err = done(tx, &v)
 			return err
-		})
+		}
+		if !unheard || late {
+			err = h.look(ctx, look)
+		}
+		unheard = false
 		if err != nil || ok || late {
 			return v, ok, err
 		}

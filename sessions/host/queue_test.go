@@ -1,9 +1,11 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -231,5 +233,17 @@ func TestPromptCarriesWhatWasAsked(t *testing.T) {
 	want := `{"command_id":"c","text":"do c","model":"m","effort":"high","mode":"plan","deadline_seconds":60}`
 	if string(in.Payload) != want {
 		t.Errorf("%s", in.Payload)
+	}
+}
+
+// A send that waits returns at once when its session asks already: somebody has to answer before anything goes on.
+func TestSendThatWaitsMeetsAQuestion(t *testing.T) {
+	s := newRig(t).runs()
+	s.asks("h", once...)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	res, err := s.r.Send(ctx, s.r.who, sessions.SendArgs{SessionID: s.id, CommandID: "q", Text: "t", WhenBusy: "queue", WaitSeconds: ptr(50)})
+	if err != nil || !res.Session.NeedsInput || res.Command.State != sessions.CommandQueued {
+		t.Errorf("%+v, %v", res, err)
 	}
 }

@@ -38,10 +38,16 @@ func (h *Host) Send(ctx context.Context, who sessions.Caller, a sessions.SendArg
 		return sessions.SendResult{}, err
 	}
 	mean := meaning("send", a)
+	w := h.hub.add([]string{a.SessionID}, false) // before anything can happen to the command
+	defer w.remove()
+	heard := false // that something waits for the caller may be so already
 	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		_, found, err := replay(tx, who, a.CommandID, "send", mean)
+		heard = found
 		if err == nil && !found {
-			err = h.submitNew(tx, c, who, a, mean)
+			if err = h.submitNew(tx, c, who, a, mean); err == nil {
+				heard, err = asking(tx, a.SessionID)
+			}
 		}
 		if err == nil {
 			h.askedAgain(a.SessionID, a.CommandID)
@@ -53,7 +59,7 @@ func (h *Host) Send(ctx context.Context, who sessions.Caller, a sessions.SendArg
 		h.doubted(a.SessionID, a.CommandID, err)
 		return sessions.SendResult{}, err
 	}
-	return h.sent(ctx, who, a.SessionID, a.CommandID, wait, max)
+	return h.sent(ctx, w, !heard, who, a.SessionID, a.CommandID, wait, max)
 }
 
 func checkSend(a *sessions.SendArgs) error {
@@ -205,17 +211,17 @@ func imagePaths(cwd string, images []string) ([]string, error) {
 	return out, nil
 }
 
-// sent waits for a command and gives what there is of it.
-func (h *Host) sent(ctx context.Context, who sessions.Caller, session, command string, wait time.Duration, max int) (sessions.SendResult, error) {
+// sent waits for a command and gives what there is of it. unheard: nothing can have happened to it that w was not woken for.
+func (h *Host) sent(ctx context.Context, w *waiter, unheard bool, who sessions.Caller, session, command string, wait time.Duration, max int) (sessions.SendResult, error) {
 	var res sessions.SendResult
 	var cmd journal.Command
-	stirred := func(tx *journal.Tx, s journal.Session) (ok bool, err error) {
+	stirred := func(tx *journal.Tx) (ok bool, err error) {
 		if cmd, err = tx.GetCommand(session, command); err != nil || cmd.State.Settled() {
 			return err == nil, err
 		}
-		return asking(tx, s.ID)
+		return asking(tx, session)
 	}
-	v, _, err := h.awaitWhen(ctx, who.Principal, session, wait, stirred, func(tx *journal.Tx, v *sessions.Session) (bool, error) {
+	v, _, err := h.awaitOn(ctx, w, unheard, who.Principal, session, wait, stirred, func(tx *journal.Tx, v *sessions.Session) (bool, error) {
 		res.Command, res.Usage = cmd.Command, cmd.Usage
 		if !cmd.State.Settled() {
 			return asks(v), nil
