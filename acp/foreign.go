@@ -42,8 +42,10 @@ func (a *Agent) foreign(ctx context.Context, ask sessions.ForeignAsk) (said sess
 		return said, sessions.Errorf(sessions.CodeUnsupported, "this agent does not tell of its conversations (no session/list)").
 			Do("look at them in the agent itself")
 	}
-	if err := a.authenticate(ctx); err != nil {
-		return said, err
+	if ask.NativeID != "" { // a list, perhaps of every agent there is, is no reason for one of them to open a browser
+		if err := a.authenticate(ctx); err != nil {
+			return said, err
+		}
 	}
 	_, err = a.conversations(ctx, ask.Cwd, func(c conversation) bool {
 		if ask.NativeID == "" {

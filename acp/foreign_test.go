@@ -62,6 +62,19 @@ func TestForeignList(t *testing.T) {
 	}
 }
 
+// A list logs nobody in: a Cursor that is signed out would open a browser.
+func TestForeignListLogsNobodyIn(t *testing.T) {
+	var seen *peer
+	said, err := asksForeign(t, sessions.ForeignAsk{}, func(p *peer) {
+		seen = p
+		p.listing(entryS1)
+		p.on("initialize", `"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"list":{}}},"authMethods":[{"id":"cursor_login","name":"L"}]}`)
+	})
+	if err != nil || len(said.Conversations) != 1 || seen.sent("authenticate") != 0 {
+		t.Errorf("%+v, %v, authenticate was sent %d times", said, err, seen.sent("authenticate"))
+	}
+}
+
 // What the replay says becomes events that belong to no command; what it asks is declined.
 func TestForeignRead(t *testing.T) {
 	said, err := asksForeign(t, sessions.ForeignAsk{NativeID: "s1", Events: true}, func(p *peer) {
