@@ -48,7 +48,7 @@ type codexResult struct {
 func codexTools() []tool {
 	output := &schema{Type: "object", Members: []member{{"threadId", &schema{Type: "string"}}, {"content", &schema{Type: "string"}}}, Required: []string{"threadId", "content"}}
 	start := tool{name: "codex", title: "Codex", description: "Run a Codex session: start a conversation with the Codex coding agent. A long turn returns what there is so far with its threadId, and goes on: call codex-reply with an empty prompt to wait for it.",
-		input: inputSchema[codexArgs](), output: output, result: output, destructive: true, changes: true}
+		input: inputSchema[codexArgs](), output: output, result: func() *schema { return output }, destructive: true, changes: true}
 	start.call = func(ctx context.Context, s *Server, raw json.RawMessage, m callMeta) *mcp.CallToolResult {
 		var a codexArgs
 		if err := start.decode(raw, &a); err != nil {
@@ -57,7 +57,7 @@ func codexTools() []tool {
 		return s.codexStart(ctx, a, m)
 	}
 	reply := tool{name: "codex-reply", title: "Codex Reply", description: "Continue a Codex conversation by its threadId: send the next prompt, or wait for the turn that runs with an empty prompt.",
-		input: inputSchema[codexReplyArgs](), output: output, result: output, destructive: true}
+		input: inputSchema[codexReplyArgs](), output: output, result: func() *schema { return output }, destructive: true}
 	reply.call = func(ctx context.Context, s *Server, raw json.RawMessage, m callMeta) *mcp.CallToolResult {
 		var a codexReplyArgs
 		if err := reply.decode(raw, &a); err != nil {

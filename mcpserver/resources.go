@@ -208,7 +208,7 @@ func schemaText(all []tool) (string, error) {
 		Codes map[sessions.Code]string `json:"codes"`
 	}{map[string]entry{}, resultSchema[sessions.Error](), resultSchema[sessions.Event](), map[sessions.Code]string{}}
 	for _, t := range all {
-		doc.Tools[t.name] = entry{t.input, t.result}
+		doc.Tools[t.name] = entry{t.input, t.result()}
 	}
 	for _, c := range sessions.Codes() {
 		doc.Codes[c] = c.Meaning()

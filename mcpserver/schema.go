@@ -106,15 +106,17 @@ func resultSchema[T any]() *schema { return describe(reflect.TypeFor[T](), false
 // shallowSchema names the top-level members of a result with their types alone. Nothing is required and an error is
 // one of the members: the client of the TypeScript SDK checks the structured content of failures against it too.
 func shallowSchema[T any]() *schema {
-	full := resultSchema[T]()
 	s := &schema{Type: "object"}
-	for _, m := range full.Members {
-		top := &schema{Type: m.Type}
-		if m.Type == "array" {
-			top.Items = &schema{Type: m.Items.Type}
+	membersOf(reflect.TypeFor[T](), func(name string, f reflect.StructField, _ bool) {
+		top := &schema{Type: typeName(f.Type)}
+		if top.Type == "array" {
+			for f.Type.Kind() == reflect.Pointer {
+				f.Type = f.Type.Elem()
+			}
+			top.Items = &schema{Type: typeName(f.Type.Elem())}
 		}
-		s.Members = append(s.Members, member{m.Name, top})
-	}
+		s.Members = append(s.Members, member{name, top})
+	})
 	s.Members = append(s.Members, member{"error", &schema{Type: "object"}})
 	return s
 }
@@ -154,62 +156,84 @@ var refinements = map[string]func(*schema){
 	"scope":     func(s *schema) { s.Enum = []string{"once", "session"} },
 }
 
-func describe(t reflect.Type, input bool) *schema {
+// typeName is the type of a Go type in JSON; "" is any.
+func typeName(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
-		return &schema{Type: "string", Format: "date-time"}
+		return "string"
 	case t == reflect.TypeFor[json.RawMessage]():
-		return &schema{}
+		return ""
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return describe(t.Elem(), input)
+		return typeName(t.Elem())
 	case reflect.String:
-		s := &schema{Type: "string"}
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Slice:
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	}
+	return "" // an interface
+}
+
+func describe(t reflect.Type, input bool) *schema {
+	s := &schema{Type: typeName(t)}
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return describe(t.Elem(), input)
+	case t == reflect.TypeFor[time.Time]():
+		s.Format = "date-time"
+	case s.Type == "string":
 		if values := kinds[t]; values != nil {
 			s.Enum = values()
 		}
-		return s
-	case reflect.Bool:
-		return &schema{Type: "boolean"}
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return &schema{Type: "integer"}
-	case reflect.Float64:
-		return &schema{Type: "number"}
-	case reflect.Slice:
-		return &schema{Type: "array", Items: describe(t.Elem(), input)}
-	case reflect.Map:
-		return &schema{Type: "object", Values: describe(t.Elem(), input)}
-	case reflect.Struct:
-		s := &schema{Type: "object", Closed: input}
+	case s.Type == "array":
+		s.Items = describe(t.Elem(), input)
+	case t.Kind() == reflect.Map:
+		s.Values = describe(t.Elem(), input)
+	case t.Kind() == reflect.Struct:
+		s.Closed = input
 		s.read(t, input)
-		return s
-	default: // an interface: any value
-		return &schema{}
 	}
+	return s
 }
 
-// read adds the fields of a struct as members; an embedded struct gives its fields as if they were written there.
+// read adds the fields of a struct as members.
 func (s *schema) read(t reflect.Type, input bool) {
-	for f := range t.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" {
-			s.read(f.Type, input)
-			continue
-		}
-		if !f.IsExported() || name == "-" {
-			continue
-		}
+	membersOf(t, func(name string, f reflect.StructField, always bool) {
 		m := describe(f.Type, input)
 		m.Description = f.Tag.Get("jsonschema")
 		if refine := refinements[name]; refine != nil && input {
 			refine(m)
 		}
 		s.Members = append(s.Members, member{name, m})
-		o := strings.Split(options, ",")
-		if !slices.Contains(o, "omitempty") && !slices.Contains(o, "omitzero") {
+		if always {
 			s.Required = append(s.Required, name)
 		}
+	})
+}
+
+// membersOf are the members of a struct in JSON, and whether they are always there; an embedded struct gives its fields as
+// if they were written there.
+func membersOf(t reflect.Type, each func(name string, f reflect.StructField, always bool)) {
+	for f := range t.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			membersOf(f.Type, each)
+			continue
+		}
+		if !f.IsExported() || name == "-" {
+			continue
+		}
+		o := strings.Split(options, ",")
+		each(name, f, !slices.Contains(o, "omitempty") && !slices.Contains(o, "omitzero"))
 	}
 }
 

@@ -27,7 +27,8 @@ var errSlice = errors.New("the time of the call is over")
 // tool is one tool: its description, and the one call that it makes.
 type tool struct {
 	name, title, description string
-	input, output, result    *schema
+	input, output            *schema
+	result                   func() *schema // the whole one, which is seldom asked for
 	readOnly, destructive    bool
 	changes                  bool // there may be another list of sessions after it
 	call                     func(ctx context.Context, s *Server, args json.RawMessage, m callMeta) *mcp.CallToolResult
@@ -55,10 +56,13 @@ type binding[A, R any] struct {
 func define[A, R any](d about, b binding[A, R]) tool {
 	t := tool{name: d.name, title: d.title, description: d.description, readOnly: d.readOnly, destructive: d.destructive,
 		changes: d.name == "session_create" || d.name == "session_close",
-		input:   inputSchema[A](), output: shallowSchema[R](), result: resultSchema[R]()}
-	if b.asks != nil {
-		t.result.Members = append(t.result.Members, member{"elicitation", resultSchema[elicitation]()})
-	}
+		input:   inputSchema[A](), output: shallowSchema[R](), result: func() *schema {
+			whole := resultSchema[R]()
+			if b.asks != nil {
+				whole.Members = append(whole.Members, member{"elicitation", resultSchema[elicitation]()})
+			}
+			return whole
+		}}
 	t.call = func(ctx context.Context, s *Server, raw json.RawMessage, m callMeta) *mcp.CallToolResult {
 		args, err := t.input.arguments(t.name, raw)
 		if err != nil {
