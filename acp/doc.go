@@ -4,7 +4,8 @@
 // It promises: no prompt leaves before every selection that was asked for is confirmed by the agent's own report; at
 // most one prompt is in flight; each command settles exactly once while the link lives, with an outcome that the agent
 // stated; what arrives after the end of a turn is marked as late and never reopens it; a request of the agent that
-// carries an id always gets an answer; and a resumed conversation's replay is history, never output.
+// carries an id always gets an answer; and a resumed conversation's replay is history, never output: that of a conversation
+// which is adopted is told as such, marked.
 //
 // It does not promise that a cancelled turn's processes are gone: agents answer "cancelled" while a command of theirs
 // runs on (codex-acp 2.6.0, zed's codex-acp 0.16.0). Nor that a confirmed model is the one that answers: Cursor confirms
