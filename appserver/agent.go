@@ -96,7 +96,7 @@ type Agent struct {
 	asked    int // requests so far, for their handles
 	usage    usageMeter
 	budget   budget
-	goal     bool
+	goal     string // status of the thread's goal, "" without one
 	warned   map[string]bool
 }
 

@@ -175,8 +175,8 @@ func (a *Agent) clean(t *turn, s sessions.Settlement) {
 	for _, thread := range threads {
 		a.cleanCall(t, "thread/backgroundTerminals/clean", threadID{thread})
 	}
-	if a.goal {
-		a.cleanCall(t, "thread/goal/set", map[string]any{"threadId": a.root, "status": "paused"})
+	if a.goal == goalActive {
+		a.cleanCall(t, "thread/goal/set", goalParams{a.root, goalPaused})
 		a.warn(sessions.Event{Command: t.command, Turn: t.id}, "the thread's goal is paused, or it would begin the next turn by itself")
 	}
 	a.cleaned()

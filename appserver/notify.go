@@ -169,43 +169,6 @@ func (a *Agent) planUpdated(raw json.RawMessage) error {
 	return nil
 }
 
-// goalUpdated: a thread with an active goal begins turns by itself.
-func (a *Agent) goalUpdated(raw json.RawMessage) error {
-	var n struct {
-		ThreadID string `json:"threadId"`
-		TurnID   string `json:"turnId"`
-		Goal     struct {
-			Objective string `json:"objective"`
-			Status    string `json:"status"`
-		} `json:"goal"`
-	}
-	if err := decode(raw, &n); err != nil {
-		return err
-	}
-	if !a.isRoot(n.ThreadID) {
-		return nil
-	}
-	before := a.goal
-	a.goal = n.Goal.Status == "active"
-	if a.goal && !before {
-		e := a.place(n.ThreadID, n.TurnID).event(sessions.EventWarning, "")
-		e.Raw = raw
-		a.warn(e, "the thread has the goal %q now, for which Codex can begin turns by itself", n.Goal.Objective)
-	}
-	return nil
-}
-
-func (a *Agent) goalCleared(raw json.RawMessage) error {
-	var n threadID
-	if err := decode(raw, &n); err != nil {
-		return err
-	}
-	if a.isRoot(n.ThreadID) {
-		a.goal = false
-	}
-	return nil
-}
-
 func (a *Agent) hookCompleted(raw json.RawMessage) error {
 	var n struct {
 		ThreadID string `json:"threadId"`

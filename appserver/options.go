@@ -15,6 +15,7 @@ type runnerOptions struct {
 	config       map[string]any // config: overrides of config.toml for this thread, by dotted name
 	instructions string         // developer_instructions
 	trust        bool           // trust_folder: Codex may mark the folder as trusted in config.toml
+	goal         bool           // resume_goal: at a resume Codex goes on with the goal of the thread
 	tokens       int64          // token_budget
 	seconds      int64          // time_budget_seconds
 }
@@ -34,6 +35,8 @@ func parseOptions(given map[string]any) (o runnerOptions, err error) {
 			o.instructions, ok = given[name].(string)
 		case "trust_folder":
 			o.trust, ok = given[name].(bool)
+		case "resume_goal":
+			o.goal, ok = given[name].(bool)
 		case optionTokens:
 			o.tokens, ok = bound(given[name])
 		case optionTime:
@@ -41,11 +44,11 @@ func parseOptions(given map[string]any) (o runnerOptions, err error) {
 			ok = ok && o.seconds <= int64(maxTimeBudget/time.Second)
 		default:
 			return o, sessions.Errorf(sessions.CodeInvalidParams, "runner option %q is unknown to codex", name).
-				Do("use network_access or trust_folder (true or false), token_budget or time_budget_seconds (whole numbers), config (an object) or developer_instructions (a text)")
+				Do("use network_access, trust_folder or resume_goal (true or false), token_budget or time_budget_seconds (whole numbers), config (an object) or developer_instructions (a text)")
 		}
 		if !ok {
 			return o, sessions.Errorf(sessions.CodeInvalidParams, "runner option %q has the wrong type", name).
-				Do("network_access and trust_folder are true or false, token_budget and time_budget_seconds whole numbers above 0, config is an object, developer_instructions a text")
+				Do("network_access, trust_folder and resume_goal are true or false, token_budget and time_budget_seconds whole numbers above 0, config is an object, developer_instructions a text")
 		}
 	}
 	return o, nil

@@ -70,8 +70,13 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 	if options.trust {
 		options.startTrusted(&params, p)
 	}
+	goal, release, err := a.holdGoal(ctx, p.NativeID)
+	if err != nil {
+		return opened, err
+	}
 	thread, recreated, err := a.openThread(ctx, p, params, options.network)
 	if err != nil {
+		release()
 		return opened, err
 	}
 	if err := models.check("", p.Selection.Effort, thread.Model); err != nil {
@@ -101,6 +106,7 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 	return opened, a.do(ctx, func() {
 		a.budget.tokens, a.budget.limit = options.tokens, time.Duration(options.seconds)*time.Second
 		a.opened = true
+		a.tellGoal(goal, options.goal)
 	})
 }
 
