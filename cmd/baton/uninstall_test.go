@@ -145,3 +145,31 @@ func TestUninstallWithoutHost(t *testing.T) {
 	}
 	w.write("baton/config.toml", "[host]\n") // for the end of the test
 }
+
+// On a terminal it says what it will do and asks first; who says no has lost nothing.
+func TestUninstallAsks(t *testing.T) {
+	w := newWorld(t)
+	id := w.start()
+	for _, answer := range []string{"n\n", "\n", ctrlD} {
+		c := w.terminal("uninstall", "--purge")
+		c.sees("stops: session " + id)
+		c.sees("removes for good: ")
+		c.sees("go on? [y/N]")
+		c.types(answer)
+		c.sees("nothing was done")
+		c.ends(exitUsage)
+	}
+	if out := w.says("list", "-o", "id"); strings.TrimSpace(out) != id {
+		t.Errorf("who said no lost %s: %q", id, out)
+	}
+	config := w.read(w.path("baton/config.toml"))
+	c := w.terminal("uninstall", "--purge")
+	c.sees("go on? [y/N]")
+	c.types("y\n")
+	c.sees("stopped: session " + id)
+	c.ends(0)
+	if exists(w.path("baton/state")) {
+		t.Error("the state is still there")
+	}
+	w.write("baton/config.toml", string(config)) // for the end of the test
+}
