@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/internal/local"
@@ -21,10 +23,11 @@ import (
 
 // finding is what doctor says of one part. Fix is empty where nothing is wrong.
 type finding struct {
-	Part string `json:"part"`
-	OK   bool   `json:"ok"`
-	Says string `json:"says"`
-	Fix  string `json:"fix,omitempty"`
+	Part   string `json:"part"`
+	OK     bool   `json:"ok"`
+	Absent bool   `json:"absent,omitempty"` // it is not there, which is no fault of its own
+	Says   string `json:"says"`
+	Fix    string `json:"fix,omitempty"`
 }
 
 func newDoctor() *cobra.Command {
@@ -41,7 +44,7 @@ func newDoctor() *cobra.Command {
 				return err
 			}
 			for _, f := range found {
-				if !f.OK {
+				if !f.OK && !f.Absent {
 					return codedError{errors.New("not everything works; see above"), exitError}
 				}
 			}
@@ -62,7 +65,10 @@ func report(w io.Writer, found []finding, asJSON bool) error {
 			continue
 		}
 		mark := "ok  "
-		if !f.OK {
+		switch {
+		case f.Absent:
+			mark = "none"
+		case !f.OK:
 			mark = "FAIL"
 		}
 		fmt.Fprintf(w, "%s  %-12s %s\n", mark, f.Part, f.Says)
@@ -88,25 +94,40 @@ func examine(ctx context.Context) []finding {
 }
 
 func failed(part string, err error) finding {
-	e := sessions.AsError(err)
+	e := sessions.AsError(err).Whole()
 	return finding{Part: part, Says: e.Message, Fix: e.Action}
 }
 
 func folders(p place.Places) finding {
+	if err := p.Sound(); err != nil {
+		return failed("folders", err)
+	}
 	for _, dir := range p.Private() {
 		d, err := local.OpenPrivate(dir)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		if err == nil {
+			d.Close()
+		} else if !errors.Is(err, os.ErrNotExist) {
 			return failed("folders", err)
 		}
-		d.Close()
+		if at, err := writable(dir); err != nil {
+			return finding{Part: "folders", Says: fmt.Sprintf("%s cannot be written: %v in %s", dir, err, at),
+				Fix: "give yourself the right to write there, or mount it writable; or set BATON_HOME, or XDG_STATE_HOME and XDG_RUNTIME_DIR, to where you may"}
+		}
 	}
 	if err := local.Reachable(p.HostSocket()); err != nil && !errors.Is(err, os.ErrNotExist) { // the first host makes it
 		return failed("folders", err)
 	}
 	return finding{Part: "folders", OK: true, Says: "state in " + p.State + ", sockets in " + p.Runtime}
+}
+
+// writable tells whether a folder can be written, or made where it is missing, and where it is decided.
+func writable(dir string) (at string, err error) {
+	for at = dir; ; at = filepath.Dir(at) {
+		err = unix.Access(at, unix.W_OK|unix.X_OK)
+		if !errors.Is(err, os.ErrNotExist) || at == "/" {
+			return at, err
+		}
+	}
 }
 
 func configuration(p place.Places) finding {
@@ -146,7 +167,8 @@ func agents(p place.Places) []finding {
 		f := finding{Part: "runner " + name, OK: true, Says: r.Executable}
 		if err != nil {
 			f = failed(f.Part, err)
-			f.OK = sessions.CodeOf(err) == sessions.CodeRunnerMissing // a runner that nobody installed is no fault
+			f.Says = strings.TrimPrefix(f.Says, f.Part+": ")
+			f.Absent = sessions.CodeOf(err) == sessions.CodeRunnerMissing // a runner that nobody installed is no fault
 		} else {
 			installed++
 		}

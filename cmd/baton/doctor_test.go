@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -51,4 +53,48 @@ func TestDoctor(t *testing.T) {
 	if ill := w.doctor(); ill["runner codexlike"].Part != "" {
 		t.Errorf("a runner that is no longer configured: %+v", ill)
 	}
+}
+
+// What cannot be written is no place for state, and a runner that is not installed is neither well nor a fault.
+func TestDoctorSaysWhatIsMissing(t *testing.T) {
+	if got, err := writable("/dev/null/state"); err == nil {
+		t.Errorf("%s, %v", got, err)
+	}
+	dir := t.TempDir()
+	if closed := filepath.Join(dir, "closed"); os.Getuid() != 0 { // root may write everywhere
+		if err := os.Mkdir(closed, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := writable(filepath.Join(closed, "a/b")); got != closed || err == nil {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+	if got, err := writable(filepath.Join(dir, "a/b")); got != dir || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
+	w := newWorld(t)
+	w.env = append(w.env, "PATH=/none")
+	found := w.doctor()
+	if f := found["runner codex"]; f.OK || !f.Absent || strings.HasPrefix(f.Says, "runner codex") {
+		t.Errorf("%+v", f)
+	}
+	if f := found["folders"]; !f.OK {
+		t.Errorf("%+v", f)
+	}
+	w.env = append(w.env, "BATON_HOME=/dev/null/none")
+	if f := w.doctor()["folders"]; f.OK || f.Fix == "" {
+		t.Errorf("%+v", f)
+	}
+	open := w.path("open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	w.env = append(w.env, "BATON_HOME="+open)
+	if f := w.doctor()["folders"]; f.OK || !strings.Contains(f.Fix, "chmod go-w "+open) {
+		t.Errorf("%+v", f)
+	}
+	w.env = w.env[:len(w.env)-3]
 }

@@ -162,21 +162,3 @@ func newTokenList() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one token a line")
 	return c
 }
-
-func newTokenRevoke() *cobra.Command {
-	return &cobra.Command{
-		Use: "revoke ID|NAME", Short: "Revoke a token; it is refused from then on", Example: "  baton token revoke laptop", Args: exactly(1, 1, "an id or a name"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			store, err := ownTokens()
-			if err != nil {
-				return err
-			}
-			t, err := store.Revoke(args[0])
-			if err != nil {
-				return err
-			}
-			fmt.Printf("token %s (%s) is revoked\n", t.Name, t.ID)
-			return nil
-		},
-	}
-}

@@ -47,6 +47,7 @@ type Front struct {
 	// terminal, which they then share.
 	talk, aside *term.Screen
 	terminal    bool // a person can be asked
+	principals  bool // sessions are shown with whose they are
 	signals     <-chan os.Signal
 	getenv      func(string) string
 }

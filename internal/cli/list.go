@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,13 +17,32 @@ const listPage = 200
 
 // list gives the sessions that a filter takes, newest first, page by page. A limit bounds them.
 func (f *Front) list(ctx context.Context, a sessions.ListArgs) iter.Seq2[*sessions.Session, error] {
+	return pages(a, func(a sessions.ListArgs) (sessions.ListResult, error) { return f.api.List(ctx, f.who, a) })
+}
+
+// everyone is an API that tells of the sessions of every principal.
+type everyone interface {
+	ListAll(ctx context.Context, a sessions.ListArgs) (sessions.ListResult, error)
+}
+
+// ListAll prints the sessions of every principal, newest first.
+func (f *Front) ListAll(ctx context.Context, a sessions.ListArgs) error {
+	api, ok := f.api.(everyone)
+	if !ok {
+		return sessions.Errorf(sessions.CodeUnsupported, "this host does not tell of every principal's sessions").Do("use one version of baton for the host and its callers")
+	}
+	f.principals = true
+	return f.listed(a, pages(a, func(a sessions.ListArgs) (sessions.ListResult, error) { return api.ListAll(ctx, a) }))
+}
+
+func pages(a sessions.ListArgs, page func(sessions.ListArgs) (sessions.ListResult, error)) iter.Seq2[*sessions.Session, error] {
 	return func(yield func(*sessions.Session, error) bool) {
 		for left := a.Limit; ; {
 			a.Limit = listPage
 			if left > 0 {
 				a.Limit = min(left, listPage)
 			}
-			res, err := f.api.List(ctx, f.who, a)
+			res, err := page(a)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -46,11 +66,15 @@ func (f *Front) list(ctx context.Context, a sessions.ListArgs) iter.Seq2[*sessio
 
 // List prints sessions, newest first.
 func (f *Front) List(ctx context.Context, a sessions.ListArgs) error {
+	return f.listed(a, f.list(ctx, a))
+}
+
+func (f *Front) listed(a sessions.ListArgs, found iter.Seq2[*sessions.Session, error]) error {
 	if a.Limit < 0 {
 		return Usage("--limit is %d; use a number above 0", a.Limit)
 	}
 	var all []*sessions.Session
-	for s, err := range f.list(ctx, a) {
+	for s, err := range found {
 		if err != nil {
 			return err
 		}
@@ -86,7 +110,7 @@ type column[T any] struct {
 
 func (f *Front) table(all []*sessions.Session) {
 	now := time.Now()
-	drawTable(f, all, []column[sessions.Session]{
+	columns := []column[sessions.Session]{
 		{"ID", func(s *sessions.Session) string { return s.SessionID }, false},
 		{"STATE", stateOf, false},
 		{"AGE", func(s *sessions.Session) string { return transcript.Lasted(now.Sub(s.CreatedAt)) }, false},
@@ -99,7 +123,11 @@ func (f *Front) table(all []*sessions.Session) {
 		{"NATIVE", func(s *sessions.Session) string { return s.NativeID }, true},
 		{"DIRECTORY", func(s *sessions.Session) string { return f.dirOf(s.Cwd) }, false},
 		{"TITLE", func(s *sessions.Session) string { return s.Title }, false},
-	}, func(s *sessions.Session) term.Style {
+	}
+	if f.principals {
+		columns = slices.Insert(columns, 1, column[sessions.Session]{"PRINCIPAL", func(s *sessions.Session) string { return s.Principal }, false})
+	}
+	drawTable(f, all, columns, func(s *sessions.Session) term.Style {
 		switch {
 		case asks(s):
 			return term.Warn

@@ -127,10 +127,35 @@ func (p Places) Identity() string {
 
 // Make creates the folders, for this user alone, and refuses those that others own or can enter.
 func (p Places) Make() error {
+	if err := p.Sound(); err != nil {
+		return err
+	}
 	for _, dir := range []string{p.State, p.Runtime, p.Logs(), filepath.Join(p.State, "spill")} {
 		if err := local.MakePrivate(dir); err != nil {
 			return fmt.Errorf("baton's folders: %w", err)
 		}
+	}
+	return nil
+}
+
+// Sound refuses a BATON_HOME in which others could put another configuration, or other folders, in the place of ours. One
+// that does not exist yet is sound.
+func (p Places) Sound() error {
+	if p.Home == "" {
+		return nil
+	}
+	info, err := os.Stat(p.Home)
+	if err != nil {
+		return nil // what is made next says why not
+	}
+	mode := info.Mode().Perm()
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Getuid() && st.Uid != 0 {
+		return sessions.Errorf(sessions.CodeInvalidParams, "BATON_HOME is %s, which belongs to uid %d, who can put another configuration there", p.Home, st.Uid).
+			Do("set BATON_HOME to a folder of your own")
+	}
+	if mode&0o022 != 0 {
+		return sessions.Errorf(sessions.CodeInvalidParams, "BATON_HOME is %s, whose mode %#o lets others put another configuration there", p.Home, mode).
+			Do("chmod go-w %s, or set BATON_HOME to a folder of your own", p.Home)
 	}
 	return nil
 }

@@ -201,3 +201,25 @@ func TestMakeBelowAReadableHome(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A folder that others can write is none to keep a configuration in.
+func TestSound(t *testing.T) {
+	home := t.TempDir()
+	p := Places{Home: home, State: filepath.Join(home, "state"), Runtime: filepath.Join(home, "run")}
+	for mode, want := range map[os.FileMode]string{0o700: "", 0o755: "", 0o777: "chmod go-w " + home, 0o770: "0770", 0o707: "0707", 0o777 | os.ModeSticky: "own"} {
+		if err := os.Chmod(home, mode); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{p.Sound(), p.Make()} {
+			if want == "" && err == nil {
+				continue
+			}
+			if e := sessions.AsError(err); want == "" || err == nil || e.Code != sessions.CodeInvalidParams || !strings.Contains(e.Error(), want) {
+				t.Errorf("%v: %v, want %q", mode, err, want)
+			}
+		}
+	}
+	if err := (Places{Home: filepath.Join(home, "none")}).Sound(); err != nil {
+		t.Error(err)
+	}
+}

@@ -176,6 +176,11 @@ func (h *Host) List(ctx context.Context, who sessions.Caller, a sessions.ListArg
 	if err := named(who); err != nil {
 		return sessions.ListResult{}, err
 	}
+	return list(ctx, h.look, who.Principal, a)
+}
+
+// list gives the sessions of a principal, or with none those of all.
+func list(ctx context.Context, look func(context.Context, func(*journal.Tx) error) error, principal string, a sessions.ListArgs) (sessions.ListResult, error) {
 	if a.Limit == 0 {
 		a.Limit = 50
 	}
@@ -199,8 +204,8 @@ func (h *Host) List(ctx context.Context, who sessions.Caller, a sessions.ListArg
 		a.Cwd = real // sessions have theirs so
 	}
 	res := sessions.ListResult{Sessions: []sessions.Session{}}
-	err := h.look(ctx, func(tx *journal.Tx) error {
-		list, more, err := tx.ListSessions(journal.SessionFilter{Principal: who.Principal, Cwd: a.Cwd, Runner: a.Runner, State: a.State, All: a.All, Newest: true}, after, a.Limit)
+	err := look(ctx, func(tx *journal.Tx) error {
+		list, more, err := tx.ListSessions(journal.SessionFilter{Principal: principal, Cwd: a.Cwd, Runner: a.Runner, State: a.State, All: a.All, Newest: true}, after, a.Limit)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,11 @@ func (h *Host) ExportSession(ctx context.Context, who sessions.Caller, session s
 	return export(ctx, h.j, who, session, w)
 }
 
+// ListAll implements remote.Records.
+func (h *Host) ListAll(ctx context.Context, a sessions.ListArgs) (sessions.ListResult, error) {
+	return list(ctx, h.look, "", a)
+}
+
 func export(ctx context.Context, j *journal.Journal, who sessions.Caller, session string, w io.Writer) error {
 	if err := sessions.CheckUUID("session_id", session); err != nil {
 		return err
@@ -71,6 +76,11 @@ func (o *Offline) CheckJournal(ctx context.Context) ([]journal.Problem, error) {
 // ExportSession implements remote.Records.
 func (o *Offline) ExportSession(ctx context.Context, who sessions.Caller, session string, w io.Writer) error {
 	return export(ctx, o.j, who, session, w)
+}
+
+// ListAll implements remote.Records.
+func (o *Offline) ListAll(ctx context.Context, a sessions.ListArgs) (sessions.ListResult, error) {
+	return list(ctx, o.j.View, "", a)
 }
 
 // Close closes the journal and lets hosts start again.

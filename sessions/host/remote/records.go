@@ -18,11 +18,14 @@ type Records interface {
 	// ExportSession writes all that is kept of a session of the caller, as lines of JSON. Nothing is written before it is
 	// known to be the caller's.
 	ExportSession(ctx context.Context, who sessions.Caller, session string, w io.Writer) error
+	// ListAll lists the sessions of every principal, for the owner of the state directory.
+	ListAll(ctx context.Context, a sessions.ListArgs) (sessions.ListResult, error)
 }
 
 const (
 	verbCheckJournal  = "journal_check"
 	verbExportSession = "session_export"
+	verbListAll       = "list_all"
 )
 
 type (
@@ -42,6 +45,9 @@ func (h *handler) serveRecords(mux *http.ServeMux, r Records) {
 	serve(mux, h, verbCheckJournal, func(ctx context.Context, _ sessions.Caller, _ checkArgs) (checkResult, error) {
 		found, err := r.CheckJournal(ctx)
 		return checkResult{found}, err
+	})
+	serve(mux, h, verbListAll, func(ctx context.Context, _ sessions.Caller, a sessions.ListArgs) (sessions.ListResult, error) {
+		return r.ListAll(ctx, a)
 	})
 	mux.HandleFunc("POST "+prefix+verbExportSession, func(w http.ResponseWriter, q *http.Request) {
 		s := &stream{ResponseWriter: w}
@@ -116,6 +122,11 @@ func (c *Client) CheckJournal(ctx context.Context) ([]journal.Problem, error) {
 	var r checkResult
 	err = c.once(ctx, c.transport, http.MethodPost, verbCheckJournal, body, &r)
 	return r.Problems, final(verbCheckJournal, err)
+}
+
+// ListAll lists the sessions of every principal.
+func (c *Client) ListAll(ctx context.Context, a sessions.ListArgs) (sessions.ListResult, error) {
+	return invoke[sessions.ListResult](ctx, c, verbListAll, "", sessions.Caller{}, a, nil)
 }
 
 // ExportSession copies what the running host exports of a session; none is started (ErrNoHost). An error after the

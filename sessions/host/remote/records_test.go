@@ -30,6 +30,10 @@ func (f *fakeRecords) ExportSession(ctx context.Context, who sessions.Caller, se
 	return f.export(ctx, who, session, w)
 }
 
+func (f *fakeRecords) ListAll(_ context.Context, a sessions.ListArgs) (sessions.ListResult, error) {
+	return sessions.ListResult{Sessions: []sessions.Session{{SessionID: "s", Principal: "other", Runner: a.Runner}}, Cursor: "c"}, f.err
+}
+
 func records(t *testing.T, r Records) *Client {
 	t.Helper()
 	path := socket(t)
@@ -184,4 +188,11 @@ func (l *limited) Write(p []byte) (int, error) {
 		return 0, l.err
 	}
 	return len(p), nil
+}
+
+func TestListAll(t *testing.T) {
+	got, err := records(t, &fakeRecords{}).ListAll(t.Context(), sessions.ListArgs{Runner: "r"})
+	if err != nil || len(got.Sessions) != 1 || got.Sessions[0].Principal != "other" || got.Sessions[0].Runner != "r" || got.Cursor != "c" {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
