@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"context"
+	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -31,7 +33,7 @@ func serveConformance(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var behind *url.URL
-	proxy := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = behind.Scheme, behind.Host, r.In.Host
 		r.Out.Header.Set("Authorization", "Bearer "+secret)
 	}})
@@ -40,8 +42,7 @@ func serveConformance(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := zerolog.New(os.Stderr)
-	h, err := httpd.Listen(httpd.Options{Address: "127.0.0.1:0", Names: []string{"localhost:" + front.Port(), "127.0.0.1:" + front.Port()}, Tokens: tokens, Log: log.Level(zerolog.WarnLevel),
+	h, err := httpd.Listen(httpd.Options{Address: "127.0.0.1:0", Names: []string{"localhost:" + front.Port(), "127.0.0.1:" + front.Port()}, Tokens: tokens, Log: zerolog.New(os.Stderr).Level(zerolog.WarnLevel),
 		Serve: func(sessions.API, httpd.Token) http.Handler {
 			s := New(&fake{}, Options{Version: "test", Elicit: true})
 			offerConformance(t, s)

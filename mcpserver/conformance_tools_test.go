@@ -168,13 +168,13 @@ func elicits(says string, params func(args map[string]any) ordered) handler {
 
 // breakOff ends the connections of a stream, which goes on.
 func (s *stream) breakOff() {
-	if s.id == "" {
+	if s == nil || s.id == "" {
 		return
 	}
 	s.put([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"the connection will break"}}`))
 	for {
 		s.mu.Lock()
-		reading, wake := len(s.readers) > 0 && s.sent > 0, s.wake
+		reading, wake := len(s.readers) > 0, s.wake
 		if reading {
 			s.readers = nil
 			s.changed()

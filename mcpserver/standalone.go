@@ -10,11 +10,15 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// single is the output of a request that stands alone.
-type single struct{ *stream }
+// single is the output of a request that stands alone. What comes before the answer is not for a client that takes no
+// stream.
+type single struct {
+	*stream
+	mute bool
+}
 
 func (s single) send(_ context.Context, line []byte) error {
-	if !s.put(line) {
+	if !s.mute && !s.put(line) {
 		return errOutput
 	}
 	return nil
@@ -34,8 +38,13 @@ func (e *Endpoint) alone(w http.ResponseWriter, r *http.Request, m message, vers
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	mute := !accepts(r, "text/event-stream")
+	if mute && m.method == string(mcp.MethodSubscriptionsListen) {
+		http.Error(w, "news come as a stream of events: accept text/event-stream", http.StatusNotAcceptable)
+		return
+	}
 	x := newStream("", false)
-	c := e.server.newConn(r.Context(), single{x})
+	c := e.server.newConn(r.Context(), single{x, mute})
 	c.session.asked = &e.asked
 	stop := context.AfterFunc(e.ctx, func() { c.end(errStopped) })
 	defer stop()
@@ -43,14 +52,14 @@ func (e *Endpoint) alone(w http.ResponseWriter, r *http.Request, m message, vers
 	go func() {
 		defer c.calls.done()
 		defer k.end(nil)
-		x.finish(c.handle(withStream(k.ctx, x), m))
+		x.finish(c.handle(k.ctx, m))
 	}()
 	defer func() {
 		c.leave(context.Cause(r.Context()))
 		<-c.calls.idle
 	}()
 	patience := streamAfter
-	if !accepts(r, "text/event-stream") {
+	if mute {
 		patience = longestWait + callGrace
 	}
 	if a := x.alone(r.Context(), patience); a.line != nil {

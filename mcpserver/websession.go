@@ -154,10 +154,13 @@ func (s *webSession) answer(w http.ResponseWriter, r *http.Request, m message) {
 		newEnded().carry(r.Context(), w, -1)
 		return
 	}
-	x := s.open()
+	x, tell := s.open(), accepts(r, "text/event-stream")
+	if tell {
+		k.ctx = withStream(k.ctx, x)
+	}
 	go s.run(k, m, x)
 	patience := streamAfter
-	if !accepts(r, "text/event-stream") {
+	if !tell {
 		patience = longestWait + callGrace // all that it can take is the answer
 	} else if !accepts(r, "application/json") {
 		patience = 0
@@ -191,7 +194,7 @@ func newEnded() *stream {
 func (s *webSession) run(k *call, m message, x *stream) {
 	defer s.conn.calls.done()
 	defer k.end(nil)
-	a := s.conn.handle(withStream(k.ctx, x), m)
+	a := s.conn.handle(k.ctx, m)
 	if !s.conn.calls.answer(k) {
 		a = answer{}
 	}

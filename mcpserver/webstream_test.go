@@ -66,6 +66,32 @@ func TestAnAnswerAtOnce(t *testing.T) {
 	})
 }
 
+// TestAClientWithoutStreams gets the answer of a call and nothing before it; in a session that goes to GET.
+func TestAClientWithoutStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := greeted(t, New(&fake{wait: waitTheirTime}, Options{}), "2025-11-25", "{}")
+		common := w.listen("")
+		wait := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"session_wait","arguments":{"wait_seconds":7},`
+		ok(t, w.post(wait+`"_meta":{"progressToken":1}}}`, "Accept", "application/json").message(), "wait")
+		if e := common.told("progress"); e.Method != "notifications/progress" {
+			t.Errorf("%s", e.data)
+		}
+		modern := strings.Replace(modern, `"_meta":{`, `"_meta":{"progressToken":1,`, 1)
+		alone := stateless(w)
+		ok(t, alone.post(wait+modern+`}}`, "Accept", "application/json", "Mcp-Method", "tools/call", "Mcp-Name", "session_wait").message(), "wait")
+		told := alone.post(wait+modern+`}}`, "Mcp-Method", "tools/call", "Mcp-Name", "session_wait")
+		if e := told.told("progress"); e.Method != "notifications/progress" || e.id != "" {
+			t.Errorf("%s", e.data)
+		}
+		e := told.told("the answer")
+		ok(t, e.received, "wait")
+		told.over()
+		if a := alone.post(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{},`+modern+`}}`, "Accept", "application/json", "Mcp-Method", "subscriptions/listen"); a.StatusCode != 406 {
+			t.Errorf("%s", a.Status)
+		}
+	})
+}
+
 // TestABrokenStreamIsTakenUp: a call goes on when its connection breaks, and everything after an event can be asked for, by
 // its own session alone.
 func TestABrokenStreamIsTakenUp(t *testing.T) {
@@ -260,7 +286,7 @@ func TestTheEndOfTheEndpoint(t *testing.T) {
 		w := greeted(t, New(api, Options{}), "2025-11-25", "{}")
 		stream := w.listen("")
 		w.call("1", "session_wait", `{}`, "")
-		since := startless(w)
+		since := stateless(w)
 		since.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"session_wait","arguments":{},`+modern+`}}`, "Mcp-Method", "tools/call", "Mcp-Name", "session_wait")
 		w.endpoint.Close()
 		stream.over()
@@ -269,14 +295,14 @@ func TestTheEndOfTheEndpoint(t *testing.T) {
 				t.Errorf("a wait ended by %v", err)
 			}
 		}
-		if a := startless(w).post(initialize, "Mcp-Protocol-Version", ""); a.StatusCode != 503 {
+		if a := stateless(w).post(initialize, "Mcp-Protocol-Version", ""); a.StatusCode != 503 {
 			t.Errorf("%s", a.Status)
 		}
 	})
 }
 
-// startless is a client of the same endpoint since 2026-07-28.
-func startless(w *web) *web {
+// stateless is a client of the same endpoint since 2026-07-28.
+func stateless(w *web) *web {
 	c := *w
 	c.session, c.version = "", "2026-07-28"
 	return &c

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -44,7 +46,7 @@ func TestConformanceOfTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	transport := new(http.Transport)
-	proxy := &http.Server{Handler: &httputil.ReverseProxy{FlushInterval: -1, Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := &http.Server{Handler: &httputil.ReverseProxy{FlushInterval: -1, Transport: transport, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = behind.Scheme, behind.Host, r.In.Host
 		r.Out.Header.Set("Authorization", "Bearer "+token.Secret)
 	}}}
