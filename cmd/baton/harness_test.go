@@ -51,7 +51,11 @@ command = ["baton:agent", "acp"]
 `
 	w.write("baton/config.toml", config)
 	w.env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.path("home"), "TMPDIR=" + w.path("tmp"), "BATON_HOME=" + w.path("baton"), "GORACE=" + os.Getenv("GORACE")}, env...)
-	t.Cleanup(w.end)
+	w.bequeath(false)
+	t.Cleanup(func() {
+		w.end()
+		w.bequeath(true)
+	})
 	return w
 }
 

@@ -14,6 +14,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == fixtureServer {
 		os.Exit(serveFixture())
 	}
+	if len(os.Args) > 1 && os.Args[1] == undertakerRole {
+		os.Exit(undertake())
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		os.Exit(run())
 	}
