@@ -30,6 +30,7 @@ func TestFollowersLetTheHostGo(t *testing.T) {
 		}
 	})
 	list := "baton://sessions"
+	//lint:ignore SA1019 clients before 2026-07-28 do it so
 	if err := f.c.Subscribe(t.Context(), mcp.SubscribeRequest{Params: mcp.SubscribeParams{URI: list}}); err != nil {
 		t.Fatal(err)
 	}
