@@ -28,6 +28,7 @@ var benches = []struct {
 	{"latency", "receipts of sends, and wake-ups of waits, against a pipe and one sync", (*bench).latency},
 	{"mcp", "the MCP server: other calls beside 130 slow ones, calls a second against a bare tool, its start against a process that does nothing", (*bench).mcp},
 	{"acp", "prompts, updates and memory of an ACP agent's session, against its pipe and, where they are named, other programs", (*bench).acp},
+	{"sandbox", "what containment costs: a session's start against the agent's alone, and a bridge that has nothing to do", (*bench).sandbox},
 	{"codex", "the real Codex, where it is named: turns, updates, start and memory of sessions, against the same program started by hand", (*bench).codex},
 	{"cli", "commands of the shell against a process that does nothing, the agent alone and, where it is named, acpx", (*bench).cli},
 	{"history", "starting a host, and reading the last page, with much history against little", (*bench).history},
