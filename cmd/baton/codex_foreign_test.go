@@ -41,7 +41,10 @@ func (w *world) foreign(argv ...string) (all []sessions.Conversation) {
 
 // A thread that `codex exec` made is listed as foreign, read, adopted with its history, and gets a turn. It is adopted
 // once, and listed no longer. One that a process holds is read, and refused with that process named.
-func TestCodexForeignThread(t *testing.T) { foreignThread(t, codexBinary(t)) }
+func TestCodexForeignThread(t *testing.T) {
+	t.Parallel()
+	foreignThread(t, codexBinary(t))
+}
 
 // Older versions, with BATON_FULL=1: 0.125 has no lock that its writer holds, only the record that it has open.
 func TestCodexForeignThreadOfOlderVersions(t *testing.T) {
@@ -79,17 +82,11 @@ func foreignThread(t *testing.T, binary string, options ...string) {
 		t.Fatalf("listed: %+v", found)
 	}
 	id := found[0].NativeID
-	if other := w.foreign("-r", "codex", "-C", w.path("home")); len(other) != 0 {
-		t.Errorf("listed for another directory: %+v", other)
-	}
 	if out := w.says("read", "--native", id, "-r", "codex", "--json"); strings.Count(out, `"replay":true`) != 2 || !strings.Contains(out, `"kind":"text"`) {
 		t.Errorf("read: %s", out)
 	}
 	if out := w.says("logs", "--native", id, "-r", "codex"); !strings.Contains(out, "> [text before baton]") || !strings.Contains(out, "\nbefore baton\n") {
 		t.Errorf("logs: %s", out)
-	}
-	if out := w.says("transcript", "--native", id, "-r", "codex"); !strings.Contains(out, "* state: `foreign`") {
-		t.Errorf("transcript: %s", out)
 	}
 
 	// Held: the one that writes it is named, and nothing is stored.
@@ -119,9 +116,6 @@ func foreignThread(t *testing.T, binary string, options ...string) {
 	}
 	if out := w.says("list", "--all", "-o", "id"); out != "" {
 		t.Errorf("the refusal left a session: %s", out)
-	}
-	if out := w.says("logs", "--native", held.NativeID, "-r", "codex"); !strings.Contains(out, "[say 100000 8 20]") {
-		t.Errorf("logs of what is held: %s", out)
 	}
 
 	// Another directory, a model that is not there: refused.
@@ -182,7 +176,6 @@ func foreignThread(t *testing.T, binary string, options ...string) {
 		t.Error(problems)
 	}
 
-	// Its directory is gone: refused by name. It is the thread of another directory then.
 	if _, errs, status := w.verb("resume", "--native", filepath.Base(id)+"0", "-r", "codex"); status != exitMissing {
 		t.Errorf("an unknown thread: %d %s", status, errs)
 	}

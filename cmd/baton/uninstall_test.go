@@ -39,6 +39,7 @@ func tree(t *testing.T, dir string) (all []string) {
 // sockets, and with --purge the journal and the configuration. A dry run does none of it. What is not Baton's stays, byte
 // for byte, and is named.
 func TestUninstall(t *testing.T) {
+	t.Parallel()
 	w := bare(t)
 	before := tree(t, w.path("home"))
 	mine := w.start("-r", "codex")
@@ -122,6 +123,7 @@ func TestUninstall(t *testing.T) {
 
 // Sessions that a host left behind when it was killed are ended too, and an entry for another BATON_HOME is left.
 func TestUninstallWithoutHost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.start()
 	w.json("home/.cursor/mcp.json", args{"mcpServers": args{"baton": args{"command": "/x/baton", "args": []string{"mcp"}, "env": args{"BATON_HOME": "/elsewhere"}}}})
@@ -148,6 +150,7 @@ func TestUninstallWithoutHost(t *testing.T) {
 
 // On a terminal it says what it will do and asks first; who says no has lost nothing.
 func TestUninstallAsks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	id := w.start()
 	for _, answer := range []string{"n\n", "\n", ctrlD} {
