@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/batonmcp/baton/sandbox"
 )
@@ -20,11 +21,13 @@ const (
 
 // gitPrograms are the settings whose value is a program, or a command line of the shell (git 2.39, and hooks of the
 // configuration, which came later).
-var gitPrograms = regexp.MustCompile(`^(core\.(fsmonitor|sshcommand|pager|editor|askpass|gitproxy|alternaterefscommand)` +
-	`|sequence\.editor|diff\.external|interactive\.difffilter|gpg\.(.*\.)?program|uploadpack\.packobjectshook|credential\.(.*\.)?helper` +
-	`|diff\..*\.(command|textconv)|merge\..*\.driver|filter\..*\.(clean|smudge|process)|(diff|merge|gui)tool\..*\.(cmd|path)` +
-	`|(man|browser)\..*\.(cmd|path)|pager\..*|alias\..*|trailer\..*\.(command|cmd)|hook\..*\.command|remote\..*\.(uploadpack|receivepack)` +
-	`|submodule\..*\.update|sendemail\..*cmd)$`)
+var gitPrograms = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(core\.(fsmonitor|sshcommand|pager|editor|askpass|gitproxy|alternaterefscommand)` +
+		`|sequence\.editor|diff\.external|interactive\.difffilter|gpg\.(.*\.)?program|uploadpack\.packobjectshook|credential\.(.*\.)?helper` +
+		`|diff\..*\.(command|textconv)|merge\..*\.driver|filter\..*\.(clean|smudge|process)|(diff|merge|gui)tool\..*\.(cmd|path)` +
+		`|(man|browser)\..*\.(cmd|path)|pager\..*|alias\..*|trailer\..*\.(command|cmd)|hook\..*\.command|remote\..*\.(uploadpack|receivepack)` +
+		`|submodule\..*\.update|sendemail\..*cmd)$`)
+})
 
 // gitCode protects what configurations of git's name as code: the repository's own, in dir, and those of the user and the
 // machine. tops are the folders that git works in, to which relative paths belong.
@@ -64,7 +67,7 @@ func (c *compiler) gitCode(dir string, tops []string) {
 			for _, top := range tops {
 				c.hooksPath(c.gitPath(s.value, top))
 			}
-		case gitPrograms.MatchString(s.name):
+		case gitPrograms().MatchString(s.name):
 			for _, top := range tops {
 				c.gitProgram(s, top)
 			}

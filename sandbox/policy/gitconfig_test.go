@@ -22,7 +22,7 @@ var configurations = map[string]string{
 	"case":         "[CoRe]\nHooksPath = A\n[Diff \"X\"]\nTextConv = B\n",
 	"windows":      "[a]\r\nb = c\r\nd = e\r\n",
 	"no newline":   "[include]\npath = ../x",
-	"blanks":       "\n\n  [ a ]\n\n   b   =   c   \n",
+	"blanks":       "\n\n  [a]\n\n   b   =   c   \n",
 	"mark":         "\ufeff[a]\nb = c\n",
 }
 
@@ -36,7 +36,7 @@ func TestGitConfigIsReadAsGitDoes(t *testing.T) {
 			}
 			out, err := exec.Command("git", "config", "--file", file, "--no-includes", "--list", "-z").Output()
 			if err != nil {
-				t.Skipf("git does not read it: %v", err)
+				t.Fatalf("git does not read it: %v", err)
 			}
 			var want []setting
 			for line := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
