@@ -1,15 +1,12 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/batonmcp/baton/sessions"
 )
 
-// What a session may use, and whose account it uses.
+// What a session may use.
 var codexBudgets = []codexScenario{
 	{"a budget of tokens stops the turn that uses it up, and every later prompt until it is larger", func(x *codexRun) {
 		s := x.create(args{"approval_policy": "never", "runner_options": x.options(args{"token_budget": 2500})})
@@ -85,31 +82,6 @@ var codexBudgets = []codexScenario{
 		}
 		x.want(len(x.mock.Requests()) == 0, "the provider was sent %d requests", len(x.mock.Requests()))
 	}},
-	{"the kind of login is told, and none of its secrets", func(x *codexRun) {
-		const secret = "sk-sesame-4713"
-		c := x.codexRunner()
-		x.want(c.Login == "yes" && c.Capability["login_kind"] == "provider", "with a provider of one's own: %s, %v", c.Login, c.Capability)
-		config := filepath.Join(x.home, "config.toml")
-		if err := os.WriteFile(config, []byte("[features]\nplugins = false\n"), 0o600); err != nil {
-			x.t.Fatal(err)
-		}
-		c = x.codexRunner()
-		x.want(c.Login == "no" && c.Capability["login_kind"] == nil, "signed out: %s, %v", c.Login, c.Capability)
-		refused(x.f, sessions.CodeNotLoggedIn, "session_create", args{"runner": "codex", "cwd": x.work, "wait_seconds": 45})
-		raw, err := json.Marshal(args{"OPENAI_API_KEY": secret})
-		if err == nil {
-			err = os.WriteFile(filepath.Join(x.home, "auth.json"), raw, 0o600)
-		}
-		if err != nil {
-			x.t.Fatal(err)
-		}
-		c = x.codexRunner()
-		x.want(c.Login == "yes" && c.Capability["login_kind"] == "apiKey", "with a key: %s, %v", c.Login, c.Capability)
-		x.want(len(x.holding(x.path("baton"), secret)) == 0, "the key is in %v", x.holding(x.path("baton"), secret))
-		if err := os.WriteFile(config, []byte(x.config), 0o600); err != nil {
-			x.t.Fatal(err)
-		}
-	}},
 }
 
 // options are runner options beside those that this version of Codex needs anyway.
@@ -118,16 +90,4 @@ func (x *codexRun) options(more args) args {
 		more["trust_folder"] = true
 	}
 	return more
-}
-
-// codexRunner is Codex as runner_list shows it now.
-func (x *codexRun) codexRunner() sessions.Runner {
-	x.t.Helper()
-	for _, r := range call[sessions.RunnerListResult](x.f, "runner_list", args{"refresh": true}).Runners {
-		if r.Name == "codex" {
-			return r
-		}
-	}
-	x.t.Fatal("there is no codex in runner_list")
-	panic("unreachable")
 }

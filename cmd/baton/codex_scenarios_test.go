@@ -25,7 +25,7 @@ type codexScenario struct {
 
 // codexScenarios is the table, by theme.
 func codexScenarios() []codexScenario {
-	return slices.Concat(codexTurns, codexApprovals, codexQuestions, codexSelections, codexControls, codexFailures, codexResumes, codexSandboxes, codexCrowds, codexBudgets, codexGoals, codexCode)
+	return slices.Concat(codexTurns, codexApprovals, codexQuestions, codexSelections, codexControls, codexFailures, codexResumes, codexSandboxes, codexCrowds, codexBudgets, codexAccounts, codexGoals, codexCode)
 }
 
 // codexAlways are the scenarios that every run plays.

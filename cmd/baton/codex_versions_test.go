@@ -17,6 +17,7 @@ var codexVersions = []struct {
 }{
 	{name: "0.154.0", variable: "BATON_TEST_CODEX_0_154", limit: func(*codexRun) {}, limits: map[string]string{
 		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "of a status 404 it passes on the provider's words alone, and not its code",
+		"a command that nobody waits for outlives its turn, and ends with a cancel":                            "a cancel leaves what earlier turns left in the background",
 	}},
 	{name: "0.125.0", variable: "BATON_TEST_CODEX_0_125", limit: func(x *codexRun) { x.trust, x.fixed = true, true }, limits: map[string]string{
 		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "of a status 404 it passes on the provider's words alone, and not its code",
@@ -37,6 +38,12 @@ var codexVersions = []struct {
 		"the budget of a session ends what a goal goes on with":                                          "its models cannot set goals",
 		"a resume goes on with a goal only when that is asked for":                                       "its models cannot set goals",
 		"a Codex that is killed in the turn of a goal begins no other":                                   "its models cannot set goals",
+		"a command that nobody waits for outlives its turn, and ends with a cancel":                      "a cancel leaves what earlier turns left in the background",
+		"what a model in code mode does is told as any other model's":                                    "it has no code mode",
+		"two commands of one script ask at once, each for itself":                                        "it has no code mode",
+		"a script that would not end is interrupted, and the next one runs":                              "it has no code mode",
+		"a sub-agent of a model in code mode is told as its own, and asks for itself":                    "it has no code mode",
+		"a login with Amazon Bedrock is told as such":                                                    "it has no such login",
 		"a Codex that is killed in a turn leaves an outcome that its record settles":                     "its record does not say whose a message is: the outcome stays unknown",
 	}},
 	{name: "0.77.0", variable: "BATON_TEST_CODEX_0_77", refused: true},
