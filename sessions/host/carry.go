@@ -157,6 +157,17 @@ func (t *tender) gather(f bridge.Frame, frames <-chan bridge.Frame) {
 
 // give sends the bridge what it lacks.
 func (t *tender) give(link *bridge.Link) error {
+	if prompts := t.takeHanded(); len(prompts) > 0 {
+		for _, p := range prompts {
+			if t.h.inDoubt(t.session, p.prompt.CommandID) {
+				return nil
+			}
+			if err := t.put(link, p.n, bridge.InPrompt, p.prompt); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	var inputs []journal.Input
 	if err := t.h.j.View(t.h.life, func(tx *journal.Tx) (err error) {
 		inputs, err = tx.InputsAfter(t.generation, int64(t.sentIn))
@@ -188,16 +199,24 @@ func (t *tender) give(link *bridge.Link) error {
 			t.launchBy = time.Time{}
 			body = l.spec
 		}
-		t.sentIn = uint64(in.N) // from here on its bytes may have left
 		if bridge.Kind(in.Kind) == bridge.InClose && t.closeBy.IsZero() {
 			t.closeBy = time.Now().Add(closeLimit)
 		}
-		failpoint.Hit("host.input.before")
-		if err := link.Send(t.sentIn, kind, body); err != nil {
+		if err := t.put(link, uint64(in.N), kind, body); err != nil {
 			return err
 		}
-		failpoint.Hit("host.input.after")
 	}
+	return nil
+}
+
+// put gives the bridge one input.
+func (t *tender) put(link *bridge.Link, n uint64, kind bridge.Kind, body any) error {
+	t.sentIn = n // from here on its bytes may have left
+	failpoint.Hit("host.input.before")
+	if err := link.Send(n, kind, body); err != nil {
+		return err
+	}
+	failpoint.Hit("host.input.after")
 	return nil
 }
 

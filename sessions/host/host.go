@@ -215,6 +215,9 @@ func (h *Host) commit(ctx context.Context, fn func(tx *journal.Tx, c *changes) e
 	for id, notable := range c.sessions {
 		h.hub.notify(id, notable)
 	}
+	for _, in := range c.hand {
+		h.hand(in)
+	}
 	for _, id := range c.kick {
 		h.kick(id)
 	}
@@ -250,6 +253,7 @@ func (h *Host) mended() {
 type changes struct {
 	sessions map[string]bool // notable or not
 	kick     []string        // sessions whose tender has new inputs
+	hand     []handed        // new inputs that their tenders need not look up
 }
 
 func (c *changes) touch(session string, notable bool) {
@@ -279,17 +283,15 @@ var notableKinds = []sessions.EventKind{sessions.EventCommandSettled, sessions.E
 
 func notable(k sessions.EventKind) bool { return slices.Contains(notableKinds, k) }
 
-// kick tells the tender of a session that there are inputs to give.
+// kick tells the tender of a session that the journal has inputs to give.
 func (h *Host) kick(session string) {
 	h.mu.Lock()
 	t := h.tenders[session]
-	h.mu.Unlock()
 	if t != nil {
-		select {
-		case t.kicked <- struct{}{}:
-		default:
-		}
+		t.look = true
 	}
+	h.mu.Unlock()
+	t.wake()
 }
 
 // removeQuietly takes a file away that nobody needs any more.

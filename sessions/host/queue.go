@@ -84,11 +84,12 @@ func markQueue(tx *journal.Tx, session, mark string) error {
 func (a *applier) submit(tx *journal.Tx, c *changes, q journal.Command) error {
 	in := bridge.PromptInput{DeadlineSeconds: q.DeadlineSeconds, Prompt: sessions.Prompt{CommandID: q.CommandID, Text: q.Text, Images: q.Images,
 		Steer: q.Steer, Model: q.Overrides.Model, Effort: q.Overrides.Effort, Mode: q.Overrides.Mode}}
-	if _, err := tx.AppendInput(a.generation, string(bridge.InPrompt), q.CommandID, in); err != nil {
+	n, err := tx.AppendInput(a.generation, string(bridge.InPrompt), q.CommandID, in)
+	if err != nil {
 		return err
 	}
 	a.add(sessions.Event{Kind: sessions.EventCommandSubmitted, At: tx.Now(), Command: q.CommandID})
 	c.touch(a.session, false)
-	c.kick = append(c.kick, a.session)
+	c.hand = append(c.hand, handed{session: a.session, generation: a.generation, n: uint64(n), prompt: in})
 	return nil
 }

@@ -30,6 +30,8 @@ type tender struct {
 	done       chan struct{}
 
 	// Guarded by the host's lock.
+	handed   []handed        // inputs that their commit gave to the tender itself
+	look     bool            // there are others, which the journal alone has
 	launched bool            // the bridge has its launch
 	closing  bool            // a close was asked for that the journal did not take
 	verdict  sandbox.Verdict // once proven is closed
