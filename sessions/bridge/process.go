@@ -259,11 +259,11 @@ func (b *Bridge) watch(p *agentProcess) {
 			p.conn.Close()
 			<-p.agent.Done()
 		}
-		why = "the agent ended: " + p.ending()
+		why = p.givenUp() + "the agent ended: " + p.ending()
 	case <-p.agent.Done():
 		select {
 		case <-p.child.Done():
-			why = "the agent ended: " + p.ending()
+			why = p.givenUp() + "the agent ended: " + p.ending()
 		case <-time.After(time.Second):
 			why = "the link to the agent ended"
 			if err := p.agent.Err(); err != nil && !errors.Is(err, io.EOF) {
@@ -273,6 +273,19 @@ func (b *Bridge) watch(p *agentProcess) {
 	}
 	<-p.asked // an end during the handshake is the handshake's to explain
 	b.shutdown(errors.New(why), false)
+}
+
+// givenUp says why our side ended the link of an agent whose own end may follow from that alone, and is "" when it did not.
+func (p *agentProcess) givenUp() string {
+	err := p.agent.Err()
+	var own *sessions.Error
+	switch {
+	case errors.As(err, &own):
+		return own.Message + "; then "
+	case errors.Is(err, wire.ErrLineTooLong), errors.Is(err, wire.ErrWriteTimeout):
+		return "the link to the agent was ended: " + err.Error() + "; then "
+	}
+	return ""
 }
 
 // name is how people know the agent.
