@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batonmcp/baton/internal/cli"
+	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/internal/install"
 	"github.com/batonmcp/baton/internal/local"
 	"github.com/batonmcp/baton/internal/place"
@@ -230,8 +231,12 @@ func (u *uninstallation) announce(running bool) {
 		}
 	}
 	say("removes: sockets in %s", u.places.Runtime)
-	if u.purge {
+	switch {
+	case u.purge && u.ownConfig():
 		say("removes for good: %s and %s", u.places.State, u.places.Config)
+	case u.purge:
+		say("removes for good: %s", u.places.State)
+		say("leaves: %s: Baton cannot read it as its own", u.places.Config)
 	}
 	for _, k := range u.result.Keeps {
 		say("stays: %s", k)
@@ -302,7 +307,14 @@ func (u *uninstallation) remove(ctx context.Context) (err error) {
 	if err := u.places.RemoveRuntime(ctx, &u.result.Removed); err != nil || !u.purge {
 		return err
 	}
-	return u.places.RemoveState(&u.result.Removed)
+	return u.places.RemoveState(&u.result.Removed, u.ownConfig())
+}
+
+// ownConfig tells whether the configuration is one that Baton reads: BATON_HOME may be a folder of another program's, which
+// has a config.toml too.
+func (u *uninstallation) ownConfig() bool {
+	_, err := config.Load(u.places.Config)
+	return err == nil
 }
 
 // claim waits for the host to be gone.

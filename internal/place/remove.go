@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/batonmcp/baton/internal/local"
@@ -20,6 +22,9 @@ func (p Places) Installed() string { return filepath.Join(p.State, "installed.js
 var ownFiles = []string{"journal.db*", "token", ".token-*", "http-tokens.json*", "reserve", "reserve.new", "installed.json*",
 	filepath.Join("logs", "host.log*"), filepath.Join("logs", "bridge-*.log"), filepath.Join("spill", "*"), "logs", "spill", "start.lock", "host.lock"}
 
+// ownSocket are the names of Baton's sockets: the host's, and those of bridges.
+var ownSocket = regexp.MustCompile(`^(host|host-[0-9a-f]{16}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|x[0-9a-f]{32})\.sock$`)
+
 // Removed is what a removal took away, and what it left because it is not Baton's, or somebody uses it.
 type Removed struct {
 	Paths []string `json:"removed"`
@@ -28,11 +33,14 @@ type Removed struct {
 
 // RemoveRuntime takes away the sockets that nobody listens on, and their directory when it is empty then.
 func (p Places) RemoveRuntime(ctx context.Context, r *Removed) error {
-	socks, err := filepath.Glob(filepath.Join(p.Runtime, "*.sock"))
+	socks, err := match(p.Runtime, "*.sock")
 	if err != nil {
 		return err
 	}
 	for _, s := range socks {
+		if info, err := os.Lstat(s); err != nil || info.Mode().Type() != fs.ModeSocket || !ownSocket.MatchString(filepath.Base(s)) {
+			continue // under BATON_HOME the directory may be one that others use too
+		}
 		if listens(ctx, s) {
 			r.Left = append(r.Left, s)
 			continue
@@ -54,10 +62,32 @@ func listens(ctx context.Context, socket string) bool {
 	return err == nil
 }
 
-// RemoveState takes away the state and the configuration, by the names that Baton gives; what else lies there stays.
-func (p Places) RemoveState(r *Removed) error {
+// match is filepath.Glob in a directory whose own path is no pattern: a BATON_HOME may be called "[1]" or "*". The directory
+// and what is below it are followed by no link.
+func match(dir, pattern string) ([]string, error) {
+	if below, rest, ok := strings.Cut(pattern, "/"); ok {
+		dir, pattern = filepath.Join(dir, below), rest
+	}
+	if info, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, nil
+	}
+	list, err := os.ReadDir(dir)
+	var found []string
+	for _, e := range list {
+		if ok, err := filepath.Match(pattern, e.Name()); err != nil {
+			return nil, err
+		} else if ok {
+			found = append(found, filepath.Join(dir, e.Name()))
+		}
+	}
+	return found, err
+}
+
+// RemoveState takes away the state, by the names that Baton gives, and the configuration, if it is known to be Baton's;
+// what else lies there stays.
+func (p Places) RemoveState(r *Removed, config bool) error {
 	for _, pattern := range ownFiles {
-		found, err := filepath.Glob(filepath.Join(p.State, pattern))
+		found, err := match(p.State, pattern)
 		if err != nil {
 			return err
 		}
@@ -75,8 +105,12 @@ func (p Places) RemoveState(r *Removed) error {
 	if err := r.removeEmpty(p.State); err != nil {
 		return err
 	}
-	if err := r.remove(p.Config); err != nil {
-		return err
+	if config {
+		if err := r.remove(p.Config); err != nil {
+			return err
+		}
+	} else if _, err := os.Lstat(p.Config); err == nil {
+		r.Left = append(r.Left, p.Config)
 	}
 	if p.Home != "" { // the directory of BATON_HOME is the user's own
 		return nil
