@@ -74,6 +74,31 @@ func TestMO01_ContradictedByAnUpdate(t *testing.T) {
 	}
 }
 
+// MO-03: the agent moves to another model in the middle of a turn. That turn goes on, both names are told, and nothing more
+// is sent with a model that nobody asked for.
+func TestMO03_AnotherModelInATurn(t *testing.T) {
+	f := opened(t, Options{}, sessions.OpenParams{Selection: sessions.Selection{Model: "gpt-5.5"}})
+	m := f.prompt("c1")
+	f.peer.config.mu.Lock()
+	f.peer.config.model = "composer-2.5"
+	f.peer.config.mu.Unlock()
+	f.peer.update(`"sessionUpdate":"config_option_update","configOptions":` + f.peer.config.set())
+	if e := f.rec.await(sessions.EventSelectionChanged); e.Command != "c1" || e.Selection.Asked.Model != "gpt-5.5" || e.Selection.Evidence.Model != "composer-2.5" {
+		t.Errorf("changed %s: %+v", e.Command, e.Selection)
+	}
+	if w := f.rec.await(sessions.EventWarning); w.Command != "c1" || !strings.Contains(w.Text, "gpt-5.5") || !strings.Contains(w.Text, "composer-2.5") {
+		t.Errorf("warning %+v", w)
+	}
+	f.peer.result(m, `{"stopReason":"end_turn"}`)
+	if s := f.settled(); s.State != sessions.CommandCompleted || f.peer.sent("session/cancel") > 0 {
+		t.Errorf("settled %+v", s)
+	}
+	err := f.Agent.Prompt(f.ctx, sessions.Prompt{CommandID: "c2", Text: "x"})
+	if sessions.CodeOf(err) != sessions.CodeSelectionUnconfirmed || !errors.Is(err, sessions.ErrNotWritten) || f.peer.sent("session/prompt") != 1 {
+		t.Errorf("the next prompt: %v", err)
+	}
+}
+
 // A parameter of the model drifts: the evidence names it.
 func TestDriftOfAParameter(t *testing.T) {
 	f := opened(t, Options{}, sessions.OpenParams{Selection: sessions.Selection{Model: "gpt-5.5-high"}, Options: map[string]any{"context": "1m"}})

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"regexp"
 	"time"
 
 	"github.com/batonmcp/baton/sessions"
@@ -63,9 +64,17 @@ func (a *Agent) remembers(ctx context.Context, cwd, id string) (there, sure bool
 	return there, there || whole && err == nil
 }
 
+// unreadable is what programs say of a file that is there and cannot be read: Node and Rust, Go and C.
+var unreadable = regexp.MustCompile(`(?i)\bE(IO|ACCES|PERM|MFILE|NFILE|STALE|BUSY)\b|\bpermission denied\b|\bi/o error\b|\binput/output error\b|\btoo many open files\b`)
+
 // notLoaded is what the failure of session/load or session/resume means: with nothing, that the agent has no such
-// conversation.
+// conversation. Agents answer an unknown id and a file that they cannot read with the same code.
 func (a *Agent) notLoaded(ctx context.Context, p sessions.OpenParams, failure *sessions.Error) (nothing bool, err error) {
+	cause, _ := failure.Details["cause"].(string)
+	if unreadable.MatchString(cause) {
+		failure.Code = sessions.CodeAgentProtocol
+		return false, failure.Do("the conversation may well be there: let the agent read its own files again, then resume the session again")
+	}
 	if there, sure := a.remembers(ctx, p.Cwd, p.NativeID); sure && there {
 		failure.Code = sessions.CodeAgentProtocol
 		return false, failure.Do("look at the agent's own output for the reason, then resume the session again").With("listed", true)

@@ -79,11 +79,11 @@ func TestRE01_NeverAnotherConversation(t *testing.T) {
 		notFound(-32602): sessions.CodeNotFound,
 		notFound(-32603): sessions.CodeNotFound,
 		notFound(-32002): sessions.CodeNotFound,
-		`"error":{"code":-32603,"message":"EIO: i/o error, read"}`:    sessions.CodeNotFound,
-		`"error":{"code":-32000,"message":"Authentication required"}`: sessions.CodeNotLoggedIn,
-		`"error":{"code":-32601,"message":"Method not found"}`:        sessions.CodeUnsupported,
-		`"error":{"code":-1,"message":"weather"}`:                     sessions.CodeAgentProtocol,
-		`"result":{"sessionId":"other"}`:                              sessions.CodeAgentProtocol,
+		`"error":{"code":-32603,"message":"Internal error","data":"ENOENT: no such file or directory, open 's1.jsonl'"}`: sessions.CodeNotFound,
+		`"error":{"code":-32000,"message":"Authentication required"}`:                                                    sessions.CodeNotLoggedIn,
+		`"error":{"code":-32601,"message":"Method not found"}`:                                                           sessions.CodeUnsupported,
+		`"error":{"code":-1,"message":"weather"}`:                                                                        sessions.CodeAgentProtocol,
+		`"result":{"sessionId":"other"}`:                                                                                 sessions.CodeAgentProtocol,
 	} {
 		f := newFixture(t, Options{})
 		f.peer.likeCursor()
@@ -97,6 +97,28 @@ func TestRE01_NeverAnotherConversation(t *testing.T) {
 		}
 		if answer == `"result":{"sessionId":"other"}` && !strings.Contains(err.Error(), "identity changed") {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// RE-01: a conversation that cannot be read is not one that is missing, also where no turn ever ran: none is begun in its
+// place.
+func TestRE01_UnreadableIsNotMissing(t *testing.T) {
+	for _, failure := range []string{
+		`"message":"EIO: i/o error, read"`,
+		`"message":"Internal error","data":{"details":"EACCES: permission denied, open '/h/s1.jsonl'"}`,
+		`"message":"Internal error","data":"Permission denied (os error 13)"`,
+		`"message":"open s1.jsonl: too many open files"`,
+	} {
+		for _, had := range []bool{false, true} {
+			f := newFixture(t, Options{})
+			f.peer.likeCursor()
+			f.peer.on("session/load", `"error":{"code":-32603,`+failure+`}`)
+			o, err := f.open(sessions.OpenParams{NativeID: "s1", HadTurn: had})
+			e := sessions.AsError(err)
+			if err == nil || e.Code != sessions.CodeAgentProtocol || e.Action == "" || o.Recreated || f.peer.sent("session/new") > 0 {
+				t.Errorf("%s, had a turn %t: %+v, %v", failure, had, o, err)
+			}
 		}
 	}
 }
