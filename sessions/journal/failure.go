@@ -73,6 +73,9 @@ func refuse(path, doing string, err error) error {
 	case noRoom(err):
 		return sessions.Errorf(sessions.CodeStorageFull, "journal %s: %s: %w", path, doing, err).
 			Do("free space on the disk that holds it, then try again")
+	case damaged(err) && doing == "open":
+		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is damaged and cannot be opened: %w", path, err).
+			Do("nothing was overwritten: restore it from a copy, or move it away to begin with no sessions")
 	case damaged(err):
 		return sessions.Errorf(sessions.CodeStorageFailed, "journal %s is damaged: %s: %w", path, doing, err).
 			Do("run `baton journal check` to see what is affected; nothing was overwritten")

@@ -45,9 +45,9 @@ func TestOpenRefusesWhatIsNoJournal(t *testing.T) {
 		spoil func(t *testing.T, path string)
 		words []string
 	}{
-		"empty": {func(t *testing.T, path string) { store(t, path, nil) }, []string{"is empty"}},
+		"empty": {func(t *testing.T, path string) { store(t, path, nil) }, []string{"is empty", "restore it from a copy"}},
 		"zeroes": {func(t *testing.T, path string) { store(t, path, make([]byte, len(load(t, path)))) },
-			[]string{"not a database"}},
+			[]string{"cannot be opened", "not a database", "restore it from a copy"}},
 		"text": {func(t *testing.T, path string) { store(t, path, bytes.Repeat([]byte("{\"seq\":1}\n"), 1000)) }, []string{"not a database"}},
 		"cut off": {func(t *testing.T, path string) { store(t, path, load(t, path)[:8192]) },
 			nil},

@@ -182,7 +182,8 @@ func (c *Client) roundTrip(ctx context.Context, over http.RoundTripper, method, 
 			return nil, fmt.Errorf("%w: %w", ErrNoHost, err)
 		}
 		if err != nil {
-			return nil, err
+			return nil, sessions.Errorf(sessions.CodeStorageFailed, "the token of calls to the host cannot be read: %w", err).
+				Do("remove %s and end the host, where one still runs; the next call makes both anew, and sessions go on", c.o.TokenFile)
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
