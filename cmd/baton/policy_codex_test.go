@@ -134,6 +134,14 @@ func TestPolicyOfCodex(t *testing.T) {
 	s = x.create(args{"cwd": linked, "sandbox": sessions.SandboxReadOnly})
 	w.effects(f, s, linked, []effect{{script: "echo x > result"}, {script: "cat result; git status && echo x > " + outside + "/new", file: outside + "/new"}})
 	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	s = x.create(args{"cwd": w.dir}) // Baton's configuration lies in it
+	w.effects(f, s, w.dir, []effect{
+		{script: "echo x > result", may: true},
+		{script: "echo x >> baton/config.toml && touch result"},
+		{script: "echo x >> baton/config.toml && touch result", ask: true},
+		{script: "mv baton other && touch result", ask: true},
+	})
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
 	s = x.create(args{"cwd": linked, "sandbox": sessions.SandboxFullAccess})
 	if e := s.Selections.Evidence; e.Files != nil {
 		t.Errorf("evidence: %+v", e.Files)

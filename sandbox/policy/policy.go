@@ -2,8 +2,8 @@
 //
 // Where the agent has no sandbox of its own, the rules are the whole policy: everything is read-only but the workspace,
 // the further roots, a /tmp of the session's own, and what the agent keeps its own state in; what other programs would
-// run or obey later (hooks and configuration of git, start files of shells and editors, configuration of the agent) is
-// read-only inside of those too. Where the agent's own sandbox holds its commands, the rules only hide.
+// run or obey later (hooks and configuration of git, start files of shells and editors, configuration of the agent and of
+// Baton) is read-only inside of those too. Where the agent's own sandbox holds its commands, the rules only hide.
 //
 // Credentials of the user's other programs, and the sockets of container engines, are hidden under every sandbox but
 // danger-full-access. Baton's own folders are not dealt with here: they are masked at every launch, under every sandbox.
@@ -42,6 +42,7 @@ type Ask struct {
 	Roots      []string // further writable ones
 	Env        []string // the agent's
 	Own        []string // Baton's own directories
+	Config     string   // Baton's configuration file, which need not exist; "": none
 }
 
 // Policy is what a launch needs of it. The zero value is that of a session without any.
@@ -67,6 +68,9 @@ func Compile(a Ask) (Policy, error) {
 	var err error
 	if a.Around {
 		err = c.around()
+	}
+	if err == nil {
+		err = c.ownConfig()
 	}
 	if err == nil {
 		err = c.hide()

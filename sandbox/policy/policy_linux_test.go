@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +34,41 @@ func TestWorkspaceWrite(t *testing.T) {
 	}
 	if len(s.Holes) > 0 {
 		t.Errorf("holes: %q", s.Holes)
+	}
+}
+
+// What Baton starts and hides is said in its configuration: a session that may write the folder above it does not change it,
+// nor move it away, nor make the first one, nor put another link in the place of one.
+func TestOwnConfig(t *testing.T) {
+	config := ".config/baton/config.toml"
+	try := "echo y >> ~/" + config + " || echo y > ~/" + config + ".new && mv ~/" + config + ".new ~/" + config
+	moves := []string{try, "rm ~/" + config, "mv ~/.config/baton ~/.config/b", "mv ~/.config ~/c"}
+	for name, prepare := range map[string]func(u *user){
+		"there":     func(u *user) { u.put(config, "x") },
+		"not there": func(*user) {},
+		"a link": func(u *user) {
+			u.put("dotfiles/baton.toml", "x")
+			u.put(".config/baton/file", "x")
+			if err := os.Symlink(u.path("dotfiles/baton.toml"), u.path(config)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for _, around := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, around %v", name, around), func(t *testing.T) {
+				u := newUser(t)
+				prepare(u)
+				a := u.ask("opencode", sessions.SandboxWorkspaceWrite, u.path(""))
+				a.Around, a.Config = around, u.path(config)
+				s := start(t, a)
+				s.can("echo y > file", "echo y > ~/.config/file")
+				s.cannot(moves...)
+				s.cannot("test -e ~/dotfiles && echo y >> ~/dotfiles/baton.toml || exit 1")
+				if len(s.Holes) > 0 {
+					t.Errorf("holes: %q", s.Holes)
+				}
+			})
+		}
 	}
 }
 

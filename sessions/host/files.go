@@ -32,7 +32,7 @@ func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesyst
 	}
 	open := &spec.Open
 	a := policy.Ask{Sandbox: open.Selection.Sandbox, Around: runner.Protocol == protocolACP, Runner: runner.Name, Argv: spec.Argv, Cwd: spec.Dir,
-		Roots: open.WritableRoots, Env: spec.Env, Own: h.masks()}
+		Roots: open.WritableRoots, Env: spec.Env, Own: h.masks(), Config: h.o.Places.Config}
 	if !runner.Embedded {
 		a.Executable = runner.Executable
 	}
