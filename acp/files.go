@@ -23,8 +23,8 @@ const (
 // files reads and writes files for the agent. Each request has a goroutine of its own, because a file system may take
 // its time, and the loop must not.
 type files struct {
-	space    *workspace // nil: not offered
-	readOnly bool
+	space    *workspace    // what may be read; nil: not offered
+	writable *workspace    // what may be written; nil: nothing
 	slots    chan struct{} // holds one for each request that is worked at
 	working  sync.WaitGroup
 }
@@ -39,7 +39,10 @@ func (a *Agent) openFiles(p sessions.OpenParams) {
 	a.space.Store(space)
 	if a.o.Files {
 		a.files.space, a.files.slots = space, make(chan struct{}, maxFiles)
-		a.files.readOnly = a.sandbox == sessions.SandboxReadOnly
+		a.files.writable = space
+		if a.sandbox == sessions.SandboxReadOnly {
+			a.files.writable = space.roots()
+		}
 	}
 }
 
@@ -83,11 +86,11 @@ func (a *Agent) writeFile(m wire.Message) {
 	case p.Content == nil:
 		a.replyError(m.ID, wire.CodeInvalidParams, "content is missing")
 		return
-	case a.files.readOnly:
+	case a.files.writable == nil:
 		a.replyError(m.ID, wire.CodeInvalidParams, p.Path+" cannot be written: the session's sandbox is "+sessions.SandboxReadOnly)
 		return
 	}
-	space := a.files.space
+	space := a.files.writable
 	a.atFile(m, p.Path, func() (any, error) { return struct{}{}, space.writeText(p.Path, *p.Content) })
 }
 

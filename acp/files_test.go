@@ -68,6 +68,10 @@ func TestFiles(t *testing.T) {
 
 func TestFilesAreOfferedAsServed(t *testing.T) {
 	dir := t.TempDir()
+	root := filepath.Join(dir, "reports")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		options Options
 		open    sessions.OpenParams
@@ -78,6 +82,8 @@ func TestFilesAreOfferedAsServed(t *testing.T) {
 		"wanted":       {options: Options{Files: true}, open: sessions.OpenParams{Cwd: dir}, want: `{"readTextFile":true,"writeTextFile":true}`},
 		"read-only": {options: Options{Files: true}, open: sessions.OpenParams{Cwd: dir, BridgeSandbox: sessions.SandboxReadOnly},
 			want: `{"readTextFile":true,"writeTextFile":false}`},
+		"read-only but for a root": {options: Options{Files: true}, open: sessions.OpenParams{Cwd: dir, WritableRoots: []string{root}, BridgeSandbox: sessions.SandboxReadOnly},
+			want: `{"readTextFile":true,"writeTextFile":true}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, c.options)
@@ -101,6 +107,10 @@ func TestFilesAreOfferedAsServed(t *testing.T) {
 			m := f.writeFile("1", filepath.Join(dir, "x"), "x")
 			if served := m.Error == nil; served != (name == "wanted") {
 				t.Errorf("write: %+v", m)
+			}
+			m = f.writeFile("2", filepath.Join(root, "x"), "x")
+			if served := m.Error == nil; served != (len(c.open.WritableRoots) > 0 || name == "wanted") {
+				t.Errorf("write into the root: %+v", m)
 			}
 		})
 	}

@@ -48,6 +48,9 @@ func (a *Agent) admit(p sessions.OpenParams) (map[string]string, error) {
 	if _, err := a.profile.preset(p.Selection); err != nil {
 		return nil, err
 	}
+	if err := a.profile.takesRoots(p); err != nil {
+		return nil, err
+	}
 	if len(p.MCPServers) > 0 {
 		return nil, sessions.Errorf(sessions.CodeUnsupported, "MCP servers cannot be passed to this agent").
 			Do("configure them in the agent itself")
@@ -104,6 +107,9 @@ func (a *Agent) handshake(ctx context.Context, p sessions.OpenParams, native map
 	if err := a.initialize(ctx, p.Runner); err != nil {
 		return opened, err
 	}
+	if err := a.profile.takesRoots(p); err != nil { // who it is was not known before
+		return opened, err
+	}
 	if err := a.authenticate(ctx); err != nil {
 		return opened, err
 	}
@@ -137,7 +143,7 @@ func (a *Agent) initialize(ctx context.Context, runner string) error {
 	hello := newInitialize(a.o)
 	hello.ClientCapabilities.Terminal = a.offersTerminals()
 	if a.files.space != nil {
-		hello.ClientCapabilities.FS = &fileCapabilities{Read: true, Write: !a.files.readOnly}
+		hello.ClientCapabilities.FS = &fileCapabilities{Read: true, Write: a.files.writable != nil}
 	}
 	m, err := a.call(ctx, methodInitialize, hello, a.o.HandshakeTimeout)
 	if err != nil {

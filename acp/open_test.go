@@ -107,6 +107,8 @@ func TestOpenRefuses(t *testing.T) {
 			code: sessions.CodeSandboxUnavailable, never: "initialize"},
 		"another sandbox": {open: sessions.OpenParams{Selection: sessions.Selection{Sandbox: "read-only"}, BridgeSandbox: "workspace-write"},
 			code: sessions.CodeSandboxUnavailable, never: "initialize"},
+		"roots beside the agent's own sandbox": {open: sessions.OpenParams{Runner: "codex-acp", BridgeSandbox: "read-only", WritableRoots: []string{"/r"},
+			Selection: sessions.Selection{Sandbox: "read-only"}}, code: sessions.CodeUnsupported, says: "writable_roots", never: "initialize"},
 		"full access inside a sandbox": {open: sessions.OpenParams{Selection: sessions.Selection{Sandbox: "danger-full-access"}, BridgeSandbox: "workspace-write"},
 			code: sessions.CodeSelectionUnconfirmed, says: "workspace-write", never: "session/prompt"},
 		"mcp servers": {open: sessions.OpenParams{MCPServers: []sessions.MCPServer{{Name: "x"}}}, code: sessions.CodeUnsupported, never: "initialize"},

@@ -118,6 +118,16 @@ func (p profile) preset(s sessions.Selection) (preset, error) {
 	return preset{}, e.Do("leave approval_policy out; the agent asks as its own configuration says")
 }
 
+// takesRoots refuses writable roots beside a sandbox of the agent's own that would not let it write there, whatever is
+// enforced around it.
+func (p profile) takesRoots(o sessions.OpenParams) error {
+	if !p.sandboxed() || o.Selection.Sandbox != sessions.SandboxReadOnly || len(o.WritableRoots) == 0 {
+		return nil
+	}
+	return sessions.Errorf(sessions.CodeUnsupported, "this agent's own sandbox %s has no writable_roots", sessions.SandboxReadOnly).
+		Do("ask for sandbox %s, leave writable_roots out, or use runner codex, which has them", sessions.SandboxWorkspaceWrite)
+}
+
 // mode is the agent's name for a mode.
 func (p profile) mode(name string, offered []string) (string, bool) {
 	if own := p.modes[name]; slices.Contains(offered, own) {

@@ -61,6 +61,14 @@ func openWorkspace(cwd string, more []string) (*workspace, error) {
 	return w, nil
 }
 
+// roots is the writable roots without the cwd, nil when there are none. They stay the workspace's to close.
+func (w *workspace) roots() *workspace {
+	if len(w.folders) < 2 {
+		return nil
+	}
+	return &workspace{folders: w.folders[1:]}
+}
+
 func (w *workspace) close() {
 	for _, f := range w.folders {
 		f.root.Close()

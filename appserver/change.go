@@ -72,7 +72,9 @@ func (a *Agent) settingsParams() settingsUpdateParams {
 			p.Effort = s.asked.Effort
 			effort = &p.Effort
 		case "sandbox", "writable_roots", "network_access":
-			p.SandboxPolicy = s.policy()
+			if p.Permissions = s.profile; s.profile == "" {
+				p.SandboxPolicy = s.policy()
+			}
 		case "approval_policy":
 			p.Approval = s.asked.ApprovalPolicy
 		case "mode":

@@ -59,7 +59,8 @@ type threadParams struct {
 	ExcludeTurns          bool           `json:"excludeTurns,omitempty"` // resume
 	Cwd                   string         `json:"cwd,omitempty"`
 	Model                 string         `json:"model,omitempty"`
-	Sandbox               string         `json:"sandbox"`
+	Sandbox               string         `json:"sandbox,omitempty"`     // or permissions: Codex refuses both
+	Permissions           string         `json:"permissions,omitempty"` // the name of a permission profile
 	ApprovalPolicy        string         `json:"approvalPolicy,omitempty"`
 	ApprovalsReviewer     string         `json:"approvalsReviewer,omitempty"`
 	DeveloperInstructions string         `json:"developerInstructions,omitempty"`
@@ -77,7 +78,7 @@ type threadResult struct {
 	ApprovalPolicy    json.RawMessage    `json:"approvalPolicy"` // a name, or {"granular":{...}}
 	ApprovalsReviewer string             `json:"approvalsReviewer"`
 	Sandbox           sandboxPolicy      `json:"sandbox"`
-	PermissionProfile json.RawMessage    `json:"activePermissionProfile"`
+	PermissionProfile *permissionProfile `json:"activePermissionProfile"`
 	Effort            string             `json:"reasoningEffort"`   // null: the model's default
 	Mode              *collaborationMode `json:"collaborationMode"` // resume only
 	InstructionFiles  []string           `json:"instructionSources"`
@@ -108,6 +109,7 @@ type collaborationMode struct {
 type settingsUpdateParams struct {
 	ThreadID      string             `json:"threadId"`
 	SandboxPolicy *sandboxPolicy     `json:"sandboxPolicy,omitempty"`
+	Permissions   string             `json:"permissions,omitempty"`
 	Approval      string             `json:"approvalPolicy,omitempty"`
 	Model         string             `json:"model,omitempty"`
 	Effort        string             `json:"effort,omitempty"`
@@ -117,13 +119,14 @@ type settingsUpdateParams struct {
 type settingsUpdated struct {
 	ThreadID string `json:"threadId"`
 	Settings struct {
-		Cwd               string            `json:"cwd"`
-		Model             string            `json:"model"`
-		Effort            string            `json:"effort"`
-		ApprovalPolicy    json.RawMessage   `json:"approvalPolicy"`
-		ApprovalsReviewer string            `json:"approvalsReviewer"`
-		Sandbox           sandboxPolicy     `json:"sandboxPolicy"`
-		Mode              collaborationMode `json:"collaborationMode"`
+		Cwd               string             `json:"cwd"`
+		Model             string             `json:"model"`
+		Effort            string             `json:"effort"`
+		ApprovalPolicy    json.RawMessage    `json:"approvalPolicy"`
+		ApprovalsReviewer string             `json:"approvalsReviewer"`
+		Sandbox           sandboxPolicy      `json:"sandboxPolicy"`
+		PermissionProfile *permissionProfile `json:"activePermissionProfile"`
+		Mode              collaborationMode  `json:"collaborationMode"`
 	} `json:"threadSettings"`
 }
 

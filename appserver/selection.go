@@ -15,6 +15,7 @@ type selection struct {
 	asked    sessions.Selection
 	roots    []string // further writable directories
 	network  bool     // whether commands may use the network
+	profile  string   // the permission profile that is the sandbox, "" where a sandbox of Codex's is
 	cwd      string
 	memories string // a directory of Codex's own that 0.125 makes writable whatever is asked
 	evidence sessions.Evidence
@@ -30,10 +31,12 @@ type selection struct {
 type settings struct {
 	Model, Effort, Mode, Cwd, Approval, Reviewer string
 	Sandbox                                      sandboxPolicy
+	Profile                                      *permissionProfile
 }
 
 func (r *threadResult) settings() settings {
-	s := settings{Model: r.Model, Effort: r.Effort, Cwd: r.Cwd, Approval: approvalName(r.ApprovalPolicy), Reviewer: r.ApprovalsReviewer, Sandbox: r.Sandbox}
+	s := settings{Model: r.Model, Effort: r.Effort, Cwd: r.Cwd, Approval: approvalName(r.ApprovalPolicy), Reviewer: r.ApprovalsReviewer,
+		Sandbox: r.Sandbox, Profile: r.PermissionProfile}
 	if r.Mode != nil {
 		s.Mode = r.Mode.Mode
 	}
@@ -42,7 +45,8 @@ func (r *threadResult) settings() settings {
 
 func (n *settingsUpdated) settings() settings {
 	t := n.Settings
-	return settings{Model: t.Model, Effort: t.Effort, Mode: t.Mode.Mode, Cwd: t.Cwd, Approval: approvalName(t.ApprovalPolicy), Reviewer: t.ApprovalsReviewer, Sandbox: t.Sandbox}
+	return settings{Model: t.Model, Effort: t.Effort, Mode: t.Mode.Mode, Cwd: t.Cwd, Approval: approvalName(t.ApprovalPolicy), Reviewer: t.ApprovalsReviewer,
+		Sandbox: t.Sandbox, Profile: t.PermissionProfile}
 }
 
 // approvalName is the policy's name; {"granular":{...}} is called after its key.
@@ -100,7 +104,7 @@ func (s *selection) policy() *sandboxPolicy {
 // report takes what Codex says about the thread.
 func (s *selection) report(r settings, models catalog, v version) {
 	s.settings = r
-	e := sessions.Evidence{Model: r.Model, Effort: r.Effort, Mode: r.Mode, Sandbox: sandboxName(r.Sandbox.Type), SandboxBy: "agent",
+	e := sessions.Evidence{Model: r.Model, Effort: r.Effort, Mode: r.Mode, Sandbox: s.sandbox(r), SandboxBy: "agent",
 		ApprovalPolicy: r.Approval, Cwd: r.Cwd, AgentName: "codex", AgentVersion: v.text, Raw: s.evidence.Raw}
 	if r.Sandbox.Type == "" {
 		e.SandboxBy = ""
@@ -137,7 +141,7 @@ func (s *selection) compareOthers(r settings) []sessions.Difference {
 	reported := slices.DeleteFunc(slices.Clone(r.Sandbox.WritableRoots), func(dir string) bool {
 		return s.memories != "" && filepath.Clean(dir) == s.memories && !slices.Contains(s.roots, dir)
 	})
-	if r.Sandbox.Type == "workspaceWrite" && !sameSet(s.roots, reported) {
+	if (r.Sandbox.Type == "workspaceWrite" || s.profile != "") && !sameSet(s.roots, reported) {
 		d = append(d, sessions.Difference{Name: "writable_roots", Asked: list(s.roots), Reported: list(reported)})
 	}
 	// Older versions have no reviewer but the user. Another one would answer approvals in the user's place.

@@ -14,6 +14,7 @@ import (
 // A thread always begins read-only and is raised to its sandbox afterwards: thread/start with a wider sandbox writes
 // the folder as trusted into the user's config.toml, which changes the defaults of every later thread there;
 // thread/settings/update does not. Versions before 0.144 lack that; whoever does not mind the mark says trust_folder.
+// Writable roots of a read-only thread are a permission profile, with which it begins.
 func (a *Agent) Open(ctx context.Context, p sessions.OpenParams) (sessions.Opened, error) {
 	opened, err := a.open(ctx, p)
 	if err != nil {
@@ -33,9 +34,9 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 	if err := checkNames(p.Selection); err != nil {
 		return opened, err
 	}
-	if len(p.WritableRoots) > 0 && (p.Selection.Sandbox == "" || p.Selection.Sandbox == sessions.SandboxReadOnly) {
-		return opened, sessions.Errorf(sessions.CodeInvalidParams, "writable_roots were given for a sandbox that writes nothing").
-			Do("ask for sandbox %s, or leave writable_roots out", sessions.SandboxWorkspaceWrite)
+	if len(p.WritableRoots) > 0 && p.Selection.Sandbox == "" {
+		return opened, sessions.Errorf(sessions.CodeInvalidParams, "writable_roots were given without a sandbox").
+			Do("ask for sandbox %s or %s", sessions.SandboxWorkspaceWrite, sessions.SandboxReadOnly)
 	}
 	options, err := parseOptions(p.Options)
 	if err != nil {
@@ -48,6 +49,9 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 	models, v, err := a.handshake(ctx)
 	if err != nil {
 		return opened, err
+	}
+	if needsProfile(p) && !v.atLeast(profileMinor) {
+		return opened, errNoProfiles(v)
 	}
 	if err := models.check(p.Selection.Model, p.Selection.Effort, ""); err != nil {
 		return opened, err
@@ -67,17 +71,21 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 		ApprovalPolicy: p.Selection.ApprovalPolicy, ApprovalsReviewer: reviewerUser,
 		DeveloperInstructions: options.instructions, Config: config,
 	}
-	if options.trust {
+	profile := ""
+	switch {
+	case needsProfile(p):
+		profile = options.startWithProfile(&params, p)
+	case options.trust:
 		options.startTrusted(&params, p)
 	}
 	goal, release, err := a.holdGoal(ctx, p.NativeID)
 	if err != nil {
 		return opened, err
 	}
-	thread, recreated, err := a.openThread(ctx, p, params, options.network)
+	thread, recreated, err := a.openThread(ctx, p, params, profile, options.network)
 	if err != nil {
 		release()
-		return opened, err
+		return opened, profileRefused(err, params)
 	}
 	if err := models.check("", p.Selection.Effort, thread.Model); err != nil {
 		return opened, err
@@ -112,12 +120,12 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 
 // openThread starts a thread or resumes one. A thread is on disk only after its first turn, so that one which never
 // ran any has nothing to resume.
-func (a *Agent) openThread(ctx context.Context, p sessions.OpenParams, params threadParams, network bool) (*threadResult, bool, error) {
+func (a *Agent) openThread(ctx context.Context, p sessions.OpenParams, params threadParams, profile string, network bool) (*threadResult, bool, error) {
 	took := func(r *threadResult) func() {
 		return func() {
 			a.root = r.Thread.ID
 			a.budget.inherit(p.Spent)
-			a.sel.cwd, a.sel.roots, a.sel.network = p.Cwd, p.WritableRoots, network
+			a.sel.cwd, a.sel.roots, a.sel.network, a.sel.profile = p.Cwd, p.WritableRoots, network, profile
 			a.sel.asked = p.Selection
 			a.sel.evidence.Raw = rawEvidence(r)
 			a.sel.report(r.settings(), a.models, a.version)
@@ -163,9 +171,12 @@ func (a *Agent) confirm(ctx context.Context, want sessions.Selection) (sessions.
 	err := a.do(ctx, func() {
 		// Only these are raised. Anything else went with the start itself, which has not done as it was told.
 		for _, d := range a.sel.differences() {
+			raised := d.Name == "mode"
 			switch d.Name {
-			case "sandbox", "writable_roots", "network_access", "mode":
-			default:
+			case "sandbox", "writable_roots", "network_access":
+				raised = a.sel.profile == ""
+			}
+			if !raised {
 				sent = sessions.UnconfirmedError([]sessions.Difference{d})
 				return
 			}

@@ -25,7 +25,7 @@ type codexScenario struct {
 
 // codexScenarios is the table, by theme.
 func codexScenarios() []codexScenario {
-	return slices.Concat(codexTurns, codexApprovals, codexQuestions, codexSelections, codexControls, codexFailures, codexResumes, codexSandboxes, codexCrowds, codexBudgets, codexAccounts, codexGoals, codexCode)
+	return slices.Concat(codexTurns, codexApprovals, codexQuestions, codexSelections, codexControls, codexFailures, codexResumes, codexSandboxes, codexProfiles, codexCrowds, codexBudgets, codexAccounts, codexGoals, codexCode)
 }
 
 // codexAlways are the scenarios that every run plays.
@@ -113,6 +113,8 @@ type codexRun struct {
 	binary string
 	trust  bool // this version gives a sandbox that writes only with its folder marked as trusted in config.toml
 	fixed  bool // this version cannot change the settings of a thread
+
+	unprofiled bool // this version has no permission profile that writes outside of the workspace
 
 	told map[string]bool // sessions whose events are looked through at the end
 }

@@ -19,7 +19,7 @@ var codexVersions = []struct {
 		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "of a status 404 it passes on the provider's words alone, and not its code",
 		"a command that nobody waits for outlives its turn, and ends with a cancel":                            "a cancel leaves what earlier turns left in the background",
 	}},
-	{name: "0.125.0", variable: "BATON_TEST_CODEX_0_125", limit: func(x *codexRun) { x.trust, x.fixed = true, true }, limits: map[string]string{
+	{name: "0.125.0", variable: "BATON_TEST_CODEX_0_125", limit: func(x *codexRun) { x.trust, x.fixed, x.unprofiled = true, true, true }, limits: map[string]string{
 		"a model that the provider does not know is told, and nothing more is sent until another is asked for": "of a status 404 it passes on the provider's words alone, and not its code",
 		"a command's exit status and output are told, and the file is there":                                   "it loses what a quick command says, now and then",
 		"a plan is told whole, as a plan":                                                                "it has no mode that could be confirmed",
@@ -43,6 +43,9 @@ var codexVersions = []struct {
 		"two commands of one script ask at once, each for itself":                                        "it has no code mode",
 		"a script that would not end is interrupted, and the next one runs":                              "it has no code mode",
 		"a sub-agent of a model in code mode is told as its own, and asks for itself":                    "it has no code mode",
+		"a read-only session with roots holds for patches, sub-agents, other models and plans":           "it has no such session",
+		"what a read-only session may not write it asks for, and one approval is one command":            "it has no such session",
+		"a read-only session has the network for its commands where that is asked for, with roots too":   "it has no such session",
 		"a login with Amazon Bedrock is told as such":                                                    "it has no such login",
 		"a Codex that is killed in a turn leaves an outcome that its record settles":                     "its record does not say whose a message is: the outcome stays unknown",
 	}},

@@ -149,7 +149,29 @@ func TestPolicyHoldsAnACPAgent(t *testing.T) {
 		t.Errorf("evidence: %+v", e)
 	}
 	f.outcomes(s.SessionID, []attempt{{"git status", true}, {"echo x > /tmp/file", true}, {"echo x > file2", false}, {"git commit -q --allow-empty -m three", false}})
-	refused(f, sessions.CodeInvalidParams, "session_create", args{"runner": "cursor", "cwd": linked, "sandbox": sessions.SandboxReadOnly, "writable_roots": []string{outside}})
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+
+	// Read-only but for its roots, which are in the workspace or elsewhere. What git would run is kept in those too.
+	reports := filepath.Join(linked, "reports")
+	if err := os.Mkdir(reports, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.git(outside, "init", "-q")
+	s = call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": linked, "sandbox": sessions.SandboxReadOnly,
+		"writable_roots": []string{reports, outside}, "wait_seconds": 30}).Session
+	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxReadOnly || e.SandboxBy != "bridge" || e.Files == nil || !slices.Contains(e.Files.Writable, reports) {
+		t.Errorf("evidence: %+v", e)
+	}
+	only := []attempt{{"echo x > reports/file", true}, {"echo x > " + outside + "/file", true}, {"echo x > file2", false}, {"mv reports elsewhere", false},
+		{"echo x > " + outside + "/.git/hooks/pre-commit", false}, {"git commit -q --allow-empty -m three", false}}
+	f.outcomes(s.SessionID, only)
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	s = call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30}).Session
+	f.outcomes(s.SessionID, only)
+	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
+	for _, root := range []string{linked, filepath.Dir(linked)} {
+		refused(f, sessions.CodeInvalidParams, "session_create", args{"runner": "cursor", "cwd": linked, "sandbox": sessions.SandboxReadOnly, "writable_roots": []string{root}})
+	}
 
 	s = create(sessions.SandboxFullAccess, linked)
 	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxFullAccess || e.SandboxBy != "none" || e.Files != nil {

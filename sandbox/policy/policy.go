@@ -1,9 +1,10 @@
 // Package policy turns the sandbox that was asked for a session into rules for its files.
 //
 // Where the agent has no sandbox of its own, the rules are the whole policy: everything is read-only but the workspace,
-// the further roots, a /tmp of the session's own, and what the agent keeps its own state in; what other programs would
-// run or obey later (hooks and configuration of git, start files of shells and editors, configuration of the agent and of
-// Baton) is read-only inside of those too. Where the agent's own sandbox holds its commands, the rules only hide.
+// the further roots (with read-only those alone), a /tmp of the session's own, and what the agent keeps its own state in;
+// what other programs would run or obey later (hooks and configuration of git, start files of shells and editors,
+// configuration of the agent and of Baton) is read-only inside of those too. Where the agent's own sandbox holds its
+// commands, the rules only hide.
 //
 // Credentials of the user's other programs, and the sockets of container engines, are hidden under every sandbox but
 // danger-full-access. Baton's own folders are not dealt with here: they are masked at every launch, under every sandbox.
@@ -101,11 +102,12 @@ func (c *compiler) around() error {
 		return err
 	}
 	c.private(roots)
-	if c.Sandbox == sessions.SandboxWorkspaceWrite {
-		c.roots = roots
-		for _, root := range roots {
-			c.rules[root] = sandbox.Writable
-		}
+	c.roots = roots
+	if c.Sandbox == sessions.SandboxReadOnly {
+		c.roots = roots[1:]
+	}
+	for _, root := range c.roots {
+		c.rules[root] = sandbox.Writable
 	}
 	c.state()
 	for _, root := range c.roots {
@@ -117,7 +119,7 @@ func (c *compiler) around() error {
 	return nil
 }
 
-// workspace resolves and checks the folders that the session works in.
+// workspace resolves and checks the folders that the session works in, the cwd first.
 func (c *compiler) workspace() ([]string, error) {
 	var roots []string
 	for i, dir := range append([]string{c.Cwd}, c.Roots...) {
@@ -135,7 +137,7 @@ func (c *compiler) workspace() ([]string, error) {
 					Do("name another directory")
 			}
 		}
-		if c.Sandbox == sessions.SandboxWorkspaceWrite && slices.ContainsFunc(system, func(s string) bool { return within(s, real) }) {
+		if (i > 0 || c.Sandbox == sessions.SandboxWorkspaceWrite) && slices.ContainsFunc(system, func(s string) bool { return within(s, real) }) {
 			return nil, sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q holds the system's own folders, and sandbox %s would protect nothing", name, dir, c.Sandbox).
 				Do("name a directory of a project, or ask for sandbox %s", sessions.SandboxFullAccess)
 		}

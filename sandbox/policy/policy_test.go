@@ -3,6 +3,7 @@ package policy
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,35 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// A read-only session writes into its roots and not into its workspace, wherever those lie.
+func TestReadOnlyButForItsRoots(t *testing.T) {
+	u := newUser(t)
+	work := filepath.Dir(u.put("work/file", "x"))
+	below, beside := filepath.Dir(u.put("work/reports/file", "x")), filepath.Dir(u.put("beside/.git/hooks/x", "x"))
+	a := u.ask("opencode", sessions.SandboxReadOnly, work)
+	a.Roots = []string{below, filepath.Dir(filepath.Dir(beside))}
+	p, err := Compile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]sandbox.Access{}
+	for _, r := range p.Filesystem.Rules {
+		got[r.Path] = r.Access
+	}
+	if got[work] == sandbox.Writable || got[below] != sandbox.Writable || got[a.Roots[1]] != sandbox.Writable || got[beside] != sandbox.ReadOnly {
+		t.Errorf("rules %v", got)
+	}
+	for _, root := range a.Roots {
+		if !slices.Contains(p.Writable, root) {
+			t.Errorf("writable: %q", p.Writable)
+		}
+	}
+	a.Roots = []string{"/etc"}
+	if _, err := Compile(a); sessions.CodeOf(err) != sessions.CodeInvalidParams {
+		t.Errorf("the system as a root: %v", err)
 	}
 }
 

@@ -322,6 +322,9 @@ func (h *Host) plan(who sessions.Caller, session, generation, name string, w wor
 	if err := h.checkSandbox(cfg, runner.Protocol, name, s.Sandbox); err != nil {
 		return launch{}, runner, err
 	}
+	if err := w.narrow(s.Sandbox); err != nil {
+		return launch{}, runner, err
+	}
 	if len(s.MCPServers) > 0 && runner.Protocol == protocolACP {
 		return launch{}, runner, sessions.Errorf(sessions.CodeUnsupported, "mcp_servers were given, and runner %s takes none per session", name).
 			Do("configure them in the agent itself")

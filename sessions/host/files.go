@@ -36,10 +36,6 @@ func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesyst
 	if !runner.Embedded {
 		a.Executable = runner.Executable
 	}
-	if a.Around && a.Sandbox == sessions.SandboxReadOnly && len(a.Roots) > 0 {
-		return nil, sessions.Errorf(sessions.CodeInvalidParams, "writable_roots were given for a sandbox that writes nothing").
-			Do("ask for sandbox %s, or leave writable_roots out", sessions.SandboxWorkspaceWrite)
-	}
 	p, err := policy.Compile(a)
 	if err != nil || p.Filesystem == nil {
 		return nil, err

@@ -58,6 +58,20 @@ func (h *Host) addRoots(w *workspace, who sessions.Caller, roots []string) error
 	return nil
 }
 
+// narrow refuses writable roots that would make the workspace of a read-only session writable as well.
+func (w workspace) narrow(sandboxName string) error {
+	if sandboxName != sessions.SandboxReadOnly {
+		return nil
+	}
+	for _, root := range w.roots {
+		if inside(w.cwd, root) {
+			return sessions.Errorf(sessions.CodeInvalidParams, "writable_roots has %.200q, which holds the cwd, and sandbox %s was asked", root, sandboxName).
+				Do("ask for sandbox %s, or name folders below or beside %.200q", sessions.SandboxWorkspaceWrite, w.cwd)
+		}
+	}
+	return nil
+}
+
 // directory resolves one directory and adds it to w. Baton's own, which are masked for agents, are none to work in; a caller
 // who is bound to folders gets none outside of them.
 func (h *Host) directory(w *workspace, who sessions.Caller, name, path string) (string, error) {
