@@ -148,15 +148,15 @@ func asks(s *sessions.Session) bool {
 	return false
 }
 
-// Said is what an agent wrote to its standard error before it failed, as lines behind an error; "" where nothing is known.
+// Said is what an agent wrote beside its protocol before it failed, as lines behind an error; "" where nothing is known.
 func Said(err error) string {
 	var e *sessions.Error
 	if !errors.As(err, &e) {
 		return ""
 	}
-	said, _ := e.Details["stderr"].(string)
-	if strings.TrimSpace(said) == "" {
+	said := transcript.LastWords(e.Details)
+	if len(said) == 0 {
 		return ""
 	}
-	return "\n  " + strings.Join(transcript.ErrorTail(said), "\n  ")
+	return "\n  " + strings.Join(said, "\n  ")
 }

@@ -103,10 +103,8 @@ func (p *Printer) rest(e *sessions.Event) {
 		p.line(e, term.Dim, fmt.Sprintf("-- session closed, end of its processes %v", e.Data["stopped"]))
 	case sessions.EventSessionFailed:
 		p.line(e, term.Bad, fmt.Sprintf("-- session failed: %s: %s", e.Code, e.Text))
-		if said, _ := e.Data["stderr"].(string); said != "" {
-			for _, l := range ErrorTail(said) {
-				p.aside.Line(term.Dim, "    "+l)
-			}
+		for _, l := range LastWords(e.Data) {
+			p.aside.Line(term.Dim, "    "+l)
 		}
 	case sessions.EventSelectionConfirm, sessions.EventSelectionChanged:
 		if e.Selection != nil {

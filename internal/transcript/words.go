@@ -198,9 +198,19 @@ const (
 	tailBytes = 2 << 10
 )
 
-// ErrorTail is the end of what an agent wrote to its standard error, as lines, the first of which says what it is.
-func ErrorTail(said string) []string {
-	said = strings.TrimSpace(said)
+// LastWords is the end of what an agent wrote to its standard error, or where it wrote nothing there, to its standard
+// output beside its protocol: as lines, the first of which says what it is; none where nothing is known. The details are
+// those of an error or of the event of a failed session.
+func LastWords(details map[string]any) []string {
+	for _, from := range []struct{ key, name string }{{"stderr", "standard error"}, {"stdout", "standard output"}} {
+		if said, _ := details[from.key].(string); strings.TrimSpace(said) != "" {
+			return wordTail(strings.TrimSpace(said), from.name)
+		}
+	}
+	return nil
+}
+
+func wordTail(said, from string) []string {
 	cut := len(said) > tailBytes
 	if cut {
 		said = strings.ToValidUTF8(said[len(said)-tailBytes:], "")
@@ -209,9 +219,9 @@ func ErrorTail(said string) []string {
 	if over := len(lines) - tailLines; over > 0 {
 		lines, cut = lines[over:], true
 	}
-	head := "the agent wrote to its standard error:"
+	head := "the agent wrote to its " + from + ":"
 	if cut {
-		head = "the agent wrote to its standard error, at the end:"
+		head = "the agent wrote to its " + from + ", at the end:"
 	}
 	for i, l := range lines {
 		lines[i] = "| " + strings.TrimRight(l, "\r")

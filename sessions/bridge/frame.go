@@ -165,6 +165,7 @@ type Exit struct {
 	Signal  string   `json:"signal,omitempty"`
 	Reason  string   `json:"reason"`            // one sentence
 	Stderr  string   `json:"stderr,omitempty"`  // its last lines
+	Stdout  string   `json:"stdout,omitempty"`  // its last lines that were none of its protocol
 	Running []string `json:"running,omitempty"` // commands without an end
 	Asked   bool     `json:"asked,omitempty"`   // the bridge was stopping it
 	Taken   uint64   `json:"taken,omitempty"`   // as in Stopped

@@ -40,9 +40,9 @@ func (e endOf) Err() error { return e.err }
 
 func TestGivenUp(t *testing.T) {
 	for want, err := range map[string]error{
-		"the link to the agent was ended: the agent does not read its input; then ": wire.ErrWriteTimeout,
-		"Codex broke its word; then ": sessions.Errorf(sessions.CodeAgentProtocol, "Codex broke its word"),
-		"":                            errors.New("read |0: file already closed"), // what its end alone does to its pipes
+		"its link was ended: the agent does not read its input; then ": wire.ErrWriteTimeout,
+		"Codex broke its word; then ":                                  sessions.Errorf(sessions.CodeAgentProtocol, "Codex broke its word"),
+		"":                                                             errors.New("read |0: file already closed"), // what its end alone does to its pipes
 	} {
 		if got := (&agentProcess{agent: endOf{err: err}}).givenUp(); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
@@ -50,5 +50,48 @@ func TestGivenUp(t *testing.T) {
 	}
 	if got := (&agentProcess{agent: endOf{}}).givenUp(); got != "" {
 		t.Errorf("without an error: %q", got)
+	}
+}
+
+// FR-01: what an agent wrote to the output of its protocol, and is none of it, is told when it ends.
+func TestStrayOutputIsTold(t *testing.T) {
+	w := begin(t, func(f *fake) {
+		f.prompt = func(ctx context.Context, _ sessions.Prompt) error { return f.conn.Notify(ctx, "go", nil) }
+	})
+	p := w.opened(shell("read x; echo Loaded cached credentials.; echo no model is configured; exit 3"))
+	p.prompt(2, "c")
+	if x, _ := p.ended(); x == nil || x.Stdout != "Loaded cached credentials.\nno model is configured" || x.Stderr != "" {
+		t.Errorf("exited %+v", x)
+	}
+	w.gone()
+}
+
+// An agent that ends during its handshake is told with what it said, wherever it said it, and with the limit that it broke.
+func TestEndDuringTheHandshake(t *testing.T) {
+	for name, c := range map[string]struct{ script, says string }{
+		"on its output": {"echo no module foo; exit 1", "exit status 1; it said: no module foo"},
+		"on both":       {"echo no module foo; echo broken >&2; exit 1", "exit status 1; it said: broken"},
+		"a line without end": {"/usr/bin/head -c 70000000 /dev/zero; exit 1",
+			"its link was ended: line too long: the limit is 67108864 bytes; then exit status 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t, func(f *fake) {
+				f.open = func(context.Context, sessions.OpenParams) (sessions.Opened, error) {
+					<-f.done
+					return sessions.Opened{}, sessions.Errorf(sessions.CodeAgentProtocol, "the link ended")
+				}
+			})
+			p := w.attach(1, 0)
+			p.give(1, InOpen, spec(shell(c.script)))
+			f := p.next()
+			if f.Kind != OutFailed {
+				t.Fatalf("%s: %s", f.Kind, f.Body)
+			}
+			if e := body[Failure](t, f).Error; e.Code != sessions.CodeAgentExited || !strings.Contains(e.Message, c.says) {
+				t.Errorf("%v, want %q", e, c.says)
+			}
+			p.ended()
+			w.gone()
+		})
 	}
 }

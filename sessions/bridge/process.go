@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (b *Bridge) start(s Spec) (*agentProcess, error) {
 	inR.Close()
 	outW.Close()
 	errW.Close()
-	p := &agentProcess{spec: s, child: child, stderr: &tail{max: 8 << 10}, spoke: make(chan struct{}), asked: make(chan struct{})}
+	p := &agentProcess{spec: s, child: child, stderr: &tail{max: maxSaid}, spoke: make(chan struct{}), asked: make(chan struct{})}
 	p.conn = wire.New(outR, inW, wire.Options{Generation: s.Open.Generation})
 	b.wg.Go(func() {
 		defer errR.Close()
@@ -218,11 +219,16 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 		case <-p.spoke:
 		case <-time.After(time.Second):
 		}
-		said := p.stderr.String()
-		e := sessions.Errorf(sessions.CodeAgentExited, "%s ended during its handshake: %s", p.name(), p.ending())
+		said, stray := p.stderr.String(), p.stray()
+		e := sessions.Errorf(sessions.CodeAgentExited, "%s ended during its handshake: %s%s", p.name(), overLimit(p.conn.Err()), p.ending())
 		if said != "" {
 			e = e.With("stderr", said)
-			e.Message += "; it said: " + lastLine(said)
+		}
+		if stray != "" {
+			e = e.With("stdout", stray)
+		}
+		if last := cmp.Or(said, stray); last != "" {
+			e.Message += "; it said: " + lastLine(last)
 		}
 		return e.Do("run it by hand in a terminal to see what it needs, then create or resume again")
 	default:
@@ -278,14 +284,24 @@ func (b *Bridge) watch(p *agentProcess) {
 // givenUp says why our side ended the link of an agent whose own end may follow from that alone, and is "" when it did not.
 func (p *agentProcess) givenUp() string {
 	err := p.agent.Err()
-	var own *sessions.Error
-	switch {
-	case errors.As(err, &own):
+	if own := (*sessions.Error)(nil); errors.As(err, &own) {
 		return own.Message + "; then "
-	case errors.Is(err, wire.ErrLineTooLong), errors.Is(err, wire.ErrWriteTimeout):
-		return "the link to the agent was ended: " + err.Error() + "; then "
+	}
+	return overLimit(err)
+}
+
+// overLimit says which limit of ours ended a link, "" when none did.
+func overLimit(err error) string {
+	if errors.Is(err, wire.ErrLineTooLong) || errors.Is(err, wire.ErrWriteTimeout) {
+		return "its link was ended: " + err.Error() + "; then "
 	}
 	return ""
+}
+
+// stray is the end of what the agent wrote to its standard output that is none of its protocol: some say there why they end.
+func (p *agentProcess) stray() string {
+	last := p.conn.Diagnostics().Last
+	return printable(last[max(0, len(last)-maxSaid):])
 }
 
 // name is how people know the agent.
@@ -321,6 +337,9 @@ func (p *agentProcess) end(haste bool) {
 	}
 }
 
+// maxSaid bounds what is kept, in bytes, of what an agent said beside its protocol.
+const maxSaid = 8 << 10
+
 // tail keeps the last bytes written to it.
 type tail struct {
 	max int
@@ -341,8 +360,10 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.ToValidUTF8(strings.TrimSpace(string(t.buf)), "\uFFFD")
+	return printable(t.buf)
 }
+
+func printable(b []byte) string { return strings.ToValidUTF8(strings.TrimSpace(string(b)), "\uFFFD") }
 
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)

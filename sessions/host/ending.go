@@ -92,8 +92,10 @@ func (a *applier) fail(tx *journal.Tx, c *changes, cause *sessions.Error) error 
 	}
 	c.touch(a.session, true)
 	data := map[string]any{"action": cause.Action}
-	if said, ok := cause.Details["stderr"].(string); ok && said != "" { // what the agent said last, out of its protocol
-		data["stderr"] = said
+	for _, where := range []string{"stderr", "stdout"} {
+		if said, ok := cause.Details[where].(string); ok && said != "" { // what the agent said last, out of its protocol
+			data[where] = said
+		}
 	}
 	a.add(sessions.Event{Kind: sessions.EventSessionFailed, At: tx.Now(), Code: cause.Code, Text: cause.Message, Data: data})
 	return nil
@@ -116,6 +118,9 @@ func (a *applier) exited(tx *journal.Tx, c *changes, x bridge.Exit) error {
 		With("exit", x.Code).With("signal", x.Signal)
 	if x.Stderr != "" {
 		cause = cause.With("stderr", x.Stderr)
+	}
+	if x.Stdout != "" {
+		cause = cause.With("stdout", x.Stdout)
 	}
 	return a.fail(tx, c, cause)
 }
