@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -33,7 +34,8 @@ type Endpoint struct {
 	server *Server
 	ctx    context.Context // of every session; ends with the endpoint
 	end    context.CancelCauseFunc
-	asked  dialogs // of clients without sessions
+	asked  dialogs      // of clients without sessions
+	kept   atomic.Int64 // bytes that the streams of sessions keep
 
 	mu       sync.Mutex
 	sessions map[string]*webSession

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,8 @@ const (
 	// carried too: only a stream that nobody reads gets that long.
 	maxKeptMessages = 1024
 	maxKeptBytes    = 4 << 20
+	// maxKeptOfAll bounds what the streams of one endpoint keep together. Beyond it those that nobody reads keep nothing.
+	maxKeptOfAll = 64 << 20
 )
 
 // stream is a sequence of messages to a client over HTTP: those that belong to one request, or those that belong to none.
@@ -32,9 +35,10 @@ type stream struct {
 	first   int      // the number of kept[0]; messages are numbered from 1
 	sent    int      // the number of the last message that a connection carried
 	bytes   int
-	ended   bool // nothing follows
-	code    int  // of the error that it ended with; 0: none
-	awaited bool // its first connection waits for it
+	total   *atomic.Int64 // of all streams of its endpoint; nil: it does not count
+	ended   bool          // nothing follows
+	code    int           // of the error that it ended with; 0: none
+	awaited bool          // its first connection waits for it
 	wake    chan struct{}
 	readers []*streamReader // the connections, the newest last
 }
@@ -78,16 +82,43 @@ func (s *stream) add(line []byte) bool {
 	if s.ended {
 		return false
 	}
-	s.kept = append(s.kept, escapeSeparators(line))
-	s.bytes += len(line)
-	for len(s.kept) > 1 && (len(s.kept) > maxKeptMessages || s.bytes > maxKeptBytes) {
-		s.bytes -= len(s.kept[0])
+	line = escapeSeparators(line)
+	s.kept = append(s.kept, line)
+	s.count(len(line))
+	for s.tooMuch() {
+		s.count(-len(s.kept[0]))
 		s.kept[0] = nil
 		s.kept = s.kept[1:]
 		s.first++
 	}
 	s.changed()
 	return true
+}
+
+// tooMuch tells whether the oldest message goes; mu is held.
+func (s *stream) tooMuch() bool {
+	if len(s.kept) > 1 && (len(s.kept) > maxKeptMessages || s.bytes > maxKeptBytes) {
+		return true
+	}
+	return len(s.kept) > 0 && s.total != nil && s.total.Load() > maxKeptOfAll && !s.awaited && len(s.readers) == 0
+}
+
+// count adds to what is kept; mu is held.
+func (s *stream) count(bytes int) {
+	s.bytes += bytes
+	if s.total != nil {
+		s.total.Add(int64(bytes))
+	}
+}
+
+// release takes the stream out of what its endpoint keeps: nobody can ask for it any more.
+func (s *stream) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.total != nil {
+		s.total.Add(-int64(s.bytes))
+		s.total = nil
+	}
 }
 
 // finish ends the stream, with an answer unless it is empty.

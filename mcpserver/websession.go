@@ -44,7 +44,7 @@ var _ output = (*webSession)(nil)
 func (e *Endpoint) newSession() *webSession {
 	s := &webSession{id: rand.Text(), endpoint: e, streams: map[string]*stream{}, busy: 1}
 	s.common = newStream("0", false)
-	s.common.awaited = false
+	s.common.awaited, s.common.total = false, &e.kept
 	s.conn = e.server.newConn(e.ctx, s)
 	s.timer = time.AfterFunc(sessionIdle, func() {
 		s.mu.Lock()
@@ -105,16 +105,23 @@ func (s *webSession) open() *stream {
 	defer s.mu.Unlock()
 	s.last++
 	x := newStream(strconv.Itoa(s.last), primed)
+	if !s.over {
+		x.total = &s.endpoint.kept
+	}
 	s.streams[x.id] = x
 	return x
 }
 
-// keep holds a stream whose first connection is over for a client that lost something of it.
+// keep holds a stream whose first connection is over for a client that lost something of it, and for as long as there is
+// room the others that are held.
 func (s *webSession) keep(x *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = append(s.ended, x.id)
-	if len(s.ended) > maxKeptStreams {
+	for len(s.ended) > maxKeptStreams || len(s.ended) > 0 && s.endpoint.kept.Load() > maxKeptOfAll {
+		if old := s.streams[s.ended[0]]; old != nil {
+			old.release()
+		}
 		delete(s.streams, s.ended[0])
 		s.ended = s.ended[1:]
 	}
@@ -123,6 +130,7 @@ func (s *webSession) keep(x *stream) {
 // forget ends a stream that nobody can ask for: no event of it was carried.
 func (s *webSession) forget(x *stream) {
 	x.finish(answer{})
+	x.release()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.streams, x.id)
@@ -215,6 +223,7 @@ func (s *webSession) close(cause error) {
 	s.conn.within(callGrace)
 	for _, x := range append(open, s.common) {
 		x.finish(answer{})
+		x.release()
 	}
 }
 

@@ -138,6 +138,42 @@ func TestABrokenStreamIsTakenUp(t *testing.T) {
 	})
 }
 
+// TestKeptTogether: what the streams of all sessions keep is bounded; beyond that, what nobody reads is gone, and said to be.
+func TestKeptTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := greeted(t, New(&fake{wait: waitTheirTime}, Options{}), "2025-11-25", "{}")
+		kept := &w.endpoint.kept
+		leave := func() string {
+			a := w.call("1", "session_wait", `{"wait_seconds":22}`, `{"progressToken":1}`)
+			a.next()
+			first := a.told("progress")
+			a.leave()
+			synctest.Wait()
+			time.Sleep(time.Minute)
+			return first.id
+		}
+		id := leave()
+		if kept.Load() == 0 {
+			t.Error("what is kept is not counted")
+		}
+		kept.Add(maxKeptOfAll)
+		if a := w.do("GET", "", "Last-Event-ID", leave()); a.StatusCode != 400 {
+			t.Errorf("beyond the bound: %s", a.Status)
+		}
+		if a := w.do("GET", "", "Last-Event-ID", id); a.StatusCode != 400 {
+			t.Errorf("an older one: %s", a.Status)
+		}
+		kept.Add(-maxKeptOfAll)
+		w.listen(leave()).told("the next progress")
+		if a := w.do("DELETE", ""); a.StatusCode != 204 {
+			t.Error(a.Status)
+		}
+		if n := kept.Load(); n != 0 {
+			t.Errorf("%d bytes are counted when nothing is kept", n)
+		}
+	})
+}
+
 // TestNewsOfResourcesOverHTTP come on GET: each of them on one connection, the newest; what nobody read comes with the next.
 func TestNewsOfResourcesOverHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -103,6 +103,37 @@ func (r *running) request(secret string, body io.Reader, change func(*http.Reque
 	return a, string(text)
 }
 
+// A token whose requests take all of its share is refused more, until one of them ends, and takes nothing of another's.
+func TestShareOfAToken(t *testing.T) {
+	r := serve(t, readPatience)
+	one, two := r.token("one"), r.token("two")
+	r.share = 1
+	ctx, end := context.WithCancel(t.Context())
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Addr()+Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+one)
+	q.Header.Set("Wait", "1")
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	if a, text := r.request(one, nil, nil); a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "token") {
+		t.Errorf("one too many: %s %s", a.Status, text)
+	}
+	if a, text := r.request(two, nil, nil); a.StatusCode != 200 {
+		t.Errorf("another token: %s %s", a.Status, text)
+	}
+	end()
+	for a, text := r.request(one, nil, nil); a.StatusCode != 200; a, text = r.request(one, nil, nil) {
+		if a.StatusCode != http.StatusServiceUnavailable {
+			t.Fatalf("after its end: %s %s", a.Status, text)
+		}
+	}
+}
+
 func TestWhatComesThrough(t *testing.T) {
 	r := serve(t, readPatience)
 	one, two := r.token("one"), r.token("two")

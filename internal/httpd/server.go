@@ -25,7 +25,8 @@ const (
 	maxHeader    = 64 << 10         // bytes
 	readPatience = 20 * time.Second // for the headers, and again for the body
 	revokeEvery  = 2 * time.Second  // how often an open stream is held against the tokens
-	maxRequests  = 1024             // at a time, streams included
+	maxRequests  = 2048             // at a time, streams included
+	maxOfToken   = maxRequests / 4  // of them, those of one token: it takes no room from the others
 )
 
 // Path is where the MCP endpoint is.
@@ -53,10 +54,12 @@ type Server struct {
 	listener net.Listener
 	hosts    []string
 	room     chan struct{}
+	share    int // of the room, for one token
 	patience time.Duration
 
 	mu        sync.Mutex
 	endpoints map[string]http.Handler // by token id
+	open      map[string]int          // requests, by token id
 }
 
 // Listen checks the options and takes the address.
@@ -74,7 +77,7 @@ func Listen(o Options) (*Server, error) {
 		return nil, sessions.Errorf(sessions.CodeInvalidParams, "%s can be reached from other machines", o.Address).
 			Do("use 127.0.0.1:PORT; or ask for it a second time with --http-beyond-loopback, with --http-cert and --http-key")
 	}
-	s := &Server{o: o, room: make(chan struct{}, maxRequests), patience: readPatience, endpoints: map[string]http.Handler{}}
+	s := &Server{o: o, room: make(chan struct{}, maxRequests), share: maxOfToken, patience: readPatience, endpoints: map[string]http.Handler{}, open: map[string]int{}}
 	if s.listener, err = net.Listen("tcp", o.Address); err != nil {
 		return nil, sessions.Errorf(sessions.CodeInvalidParams, "cannot listen on %s: %w", o.Address, err).Do("use another port")
 	}
@@ -163,6 +166,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusUnauthorized, "a valid bearer token is needed: baton token new")
 		return
 	}
+	if !s.enter(token.ID) {
+		refuse(http.StatusServiceUnavailable, "too many requests of this token are open")
+		return
+	}
+	defer s.leave(token.ID)
 	if r.ContentLength > maxBody {
 		refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", maxBody))
 		return
@@ -186,6 +194,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-watched
 	}()
 	s.endpoint(token).ServeHTTP(w, r.WithContext(ctx))
+}
+
+// enter and leave enclose a request of a token; false when it has too many.
+func (s *Server) enter(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[token] >= s.share {
+		return false
+	}
+	s.open[token]++
+	return true
+}
+
+func (s *Server) leave(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[token]--; s.open[token] == 0 {
+		delete(s.open, token)
+	}
 }
 
 // whileValid ends a request whose token is revoked while it lasts.
