@@ -95,3 +95,21 @@ func TestEndDuringTheHandshake(t *testing.T) {
 		})
 	}
 }
+
+// PR-02: an agent that ends when it is asked, and leaves a child behind that holds its output, does not take all of its time.
+func TestEndBehindAHeldOutput(t *testing.T) {
+	w := begin(t, func(f *fake) {
+		f.probe = func(context.Context) (sessions.Probe, error) {
+			<-f.conn.Done()
+			return sessions.Probe{}, sessions.Errorf(sessions.CodeAgentExited, "the link ended")
+		}
+	})
+	p := w.attach(1, 0)
+	p.give(1, InProbe, spec(shell("/bin/sleep 600 & exit 3"), func(s *Spec) { s.HandshakeSeconds = 600 }))
+	f := p.next()
+	if f.Kind != OutFailed || !strings.Contains(body[Failure](t, f).Error.Message, "exit status 3") {
+		t.Errorf("%s: %s", f.Kind, f.Body)
+	}
+	p.ended()
+	w.gone()
+}

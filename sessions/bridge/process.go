@@ -182,6 +182,19 @@ func (b *Bridge) ask(s Spec, kind Kind, put func(context.Context, Adapter, *wire
 	limit := time.Duration(s.HandshakeSeconds) * time.Second
 	ctx, cancel := context.WithTimeout(b.stopping.ctx, limit)
 	defer cancel()
+	b.wg.Go(func() { // what an agent that has ended had started may hold its output open
+		select {
+		case <-p.child.Done():
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-p.conn.Done():
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+			p.conn.Close()
+		}
+	})
 	s.Spawn = b.o.Reaper.Spawn
 	res, err := put(ctx, adapter, p.conn, s)
 	if err != nil {
