@@ -20,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/batonmcp/baton/fixtures/codexschema"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
 )
@@ -136,7 +137,6 @@ type conversation struct {
 	toUs  *io.PipeWriter // Codex's output
 	// fromAgent is Codex's input.
 	fromAgent *io.PipeReader
-	schema    *schema
 	fromUs    chan struct{} // closed when our side of the input is
 	calls     sync.WaitGroup
 
@@ -151,11 +151,7 @@ func (c *conversation) begin() {
 	if c.agent != nil {
 		c.end()
 	}
-	s, err := loadSchema()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.schema, c.methods, c.fromUs = s, map[string]string{}, make(chan struct{})
+	c.methods, c.fromUs = map[string]string{}, make(chan struct{})
 	ourOut, codexIn := io.Pipe()
 	codexOut, toUs := io.Pipe()
 	c.toUs, c.fromAgent = toUs, ourOut
@@ -195,9 +191,9 @@ func (c *conversation) checkClient(line []byte) {
 	switch {
 	case m.Method != "" && m.ID != nil:
 		c.methods[string(m.ID)] = m.Method
-		c.schema.check(c.t, "ClientRequest", m.Method, m.Params)
+		checkSchema(c.t, codexschema.Call, m.Method, m.Params)
 	case m.Result != nil:
-		c.schema.check(c.t, "Results", c.methods["agent "+string(m.ID)], m.Result)
+		checkSchema(c.t, codexschema.Result, c.methods["agent "+string(m.ID)], m.Result)
 	}
 }
 
@@ -218,15 +214,15 @@ func (c *conversation) say(line string) {
 	case m.Method != "" && m.ID != nil:
 		c.methods["agent "+string(m.ID)] = m.Method
 		if !free {
-			c.schema.check(c.t, "ServerRequest", m.Method, m.Params)
+			checkSchema(c.t, codexschema.Request, m.Method, m.Params)
 		}
 	case free:
 	case m.Method != "":
-		c.schema.check(c.t, "ServerNotification", m.Method, m.Params)
+		checkSchema(c.t, codexschema.Notification, m.Method, m.Params)
 	case m.Result != nil && c.methods[string(m.ID)] == "":
 		c.t.Errorf("Codex answers a call that was not made: %s", line)
 	case m.Result != nil && c.methods[string(m.ID)] != "initialize":
-		c.schema.check(c.t, "Results", c.methods[string(m.ID)], m.Result)
+		checkSchema(c.t, codexschema.Result, c.methods[string(m.ID)], m.Result)
 	}
 	c.mu.Unlock()
 	if _, err := io.WriteString(c.toUs, line+"\n"); err != nil && !free {

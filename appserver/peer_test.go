@@ -1,7 +1,9 @@
 package appserver
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,12 +14,31 @@ import (
 	"time"
 
 	"github.com/batonmcp/baton/fixtures/codexlike"
+	"github.com/batonmcp/baton/fixtures/codexschema"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
 )
 
 // The scripted agent in Codex's manner was written by its measurements and not by this package, so that its tests are
-// a second opinion where the real Codex is not at hand.
+// a second opinion where the real Codex is not at hand. What it says is held against Codex's own schema.
+
+// eachLine does something with each line that is written to it. It has one writer.
+type eachLine struct {
+	do   func([]byte)
+	rest []byte
+}
+
+func (l *eachLine) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		l.do(line)
+		l.rest = rest
+	}
+}
 
 // lookalike is one life of the scripted agent.
 type lookalike struct {
@@ -34,7 +55,21 @@ func startLookalike(t *testing.T, home string, o Options, flags ...string) *look
 	l := &lookalike{watch: newWatch(t), out: agentOut, exited: make(chan struct{})}
 	go func() {
 		defer close(l.exited)
-		codexlike.Main(append([]string{"app-server", "--home", home}, flags...), agentIn, agentOut, io.Discard)
+		link := codexschema.NewLink()
+		asked := io.TeeReader(agentIn, &eachLine{do: link.Sent})
+		said := struct {
+			io.Writer
+			io.Closer
+		}{io.MultiWriter(&eachLine{do: func(line []byte) {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+			if !json.Valid(line) {
+				return // noise, which it makes on purpose
+			}
+			if err := link.Said(line); err != nil {
+				t.Error(err)
+			}
+		}}, agentOut), agentOut}
+		codexlike.Main(append([]string{"app-server", "--home", home}, flags...), asked, said, io.Discard)
 		agentIn.Close()
 		agentOut.Close()
 	}()
@@ -135,6 +170,24 @@ func TestLookalikeTurns(t *testing.T) {
 	}
 	if want := []string{"c0 completed end_turn", "c4 failed failed", "steer completed end_turn", "never failed not_delivered"}; !slices.Equal(got, want) {
 		t.Errorf("settled %q, want %q", got, want)
+	}
+}
+
+// TestLookalikeReadOnlyButForItsRoots: the profile is confirmed, and again in another life, where it has another name.
+func TestLookalikeReadOnlyButForItsRoots(t *testing.T) {
+	home, work := t.TempDir(), t.TempDir()
+	p := lookalikeParams(work)
+	p.Selection.Sandbox, p.WritableRoots = sessions.SandboxReadOnly, []string{t.TempDir()}
+	for _, p.Generation = range []string{"g1", "g2"} {
+		l := startLookalike(t, home, Options{})
+		o := l.open(p)
+		if o.Evidence.Sandbox != sessions.SandboxReadOnly || p.NativeID != "" && o.NativeID != p.NativeID {
+			t.Errorf("opened %+v", o)
+		}
+		l.prompt(p.Generation, "[say 1]")
+		l.settled(p.Generation, sessions.CommandCompleted)
+		l.end()
+		p.NativeID, p.HadTurn = o.NativeID, true
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/batonmcp/baton/fixtures/codexschema"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -17,7 +18,7 @@ func TestNotifications(t *testing.T) {
 	table := notes()
 	sent := methods(t, "ServerNotification")
 	if len(sent) != 87 {
-		t.Errorf("the schema of %s has %d notifications, 87 were looked at", schemaVersion, len(sent))
+		t.Errorf("the schema of %s has %d notifications, 87 were looked at", codexschema.Version, len(sent))
 	}
 	for _, method := range sent {
 		n, ok := table[method]
@@ -28,7 +29,7 @@ func TestNotifications(t *testing.T) {
 	for method := range table {
 		// Two of the TypeScript definitions are in no JSON schema.
 		if !slices.Contains(sent, method) && !strings.HasPrefix(method, "rawResponse") {
-			t.Errorf("%s is no notification of %s", method, schemaVersion)
+			t.Errorf("%s is no notification of %s", method, codexschema.Version)
 		}
 	}
 }
@@ -50,7 +51,7 @@ func TestRequests(t *testing.T) {
 
 // TestFailures: every name that a failure of a turn can have is in the table, with words of its own.
 func TestFailures(t *testing.T) {
-	raw, err := os.ReadFile("testdata/schema/ServerNotification.json")
+	raw, err := os.ReadFile("../fixtures/codexschema/ServerNotification.json")
 	if err != nil {
 		t.Fatal(err)
 	}

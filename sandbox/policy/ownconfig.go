@@ -13,11 +13,15 @@ import (
 // an agent, and what is hidden from every later session. It is the one start file that is made, empty, where it is not
 // there. That holds around an agent with a sandbox of its own, too, for what it lets out of that.
 func (c *compiler) ownConfig() error {
-	if c.Config == "" || c.Sandbox != sessions.SandboxWorkspaceWrite {
+	if c.Config == "" {
 		return nil
 	}
+	written := c.Roots
+	if c.Sandbox == sessions.SandboxWorkspaceWrite {
+		written = append([]string{c.Cwd}, written...)
+	}
 	path := existing(c.Config)
-	for _, dir := range append([]string{c.Cwd}, c.Roots...) {
+	for _, dir := range written {
 		root := c.real(dir)
 		if root == "" || !within(path, root) {
 			continue

@@ -80,6 +80,24 @@ func TestReadOnly(t *testing.T) {
 	s.cannot("echo y > file", "echo y > new", "rm file", "chmod 777 file", "mv file file2")
 }
 
+// Its roots it writes, but not what is kept in them, of Baton's configuration above all.
+func TestReadOnlyWritesItsRoots(t *testing.T) {
+	u := newUser(t)
+	work := filepath.Dir(u.put("work/file", "x"))
+	u.put("work/reports/file", "x")
+	for _, around := range []bool{true, false} {
+		a := u.ask("opencode", sessions.SandboxReadOnly, work)
+		a.Around, a.Roots, a.Config = around, []string{u.path("work/reports"), u.path(".config")}, u.path(".config/baton/config.toml")
+		u.put(".config/other", "x")
+		s := start(t, a)
+		s.can("echo y > reports/file", "echo y > reports/new", "echo y > ~/.config/other")
+		s.cannot("echo y > ~/.config/baton/config.toml", "mv ~/.config/baton ~/.config/b")
+		if around {
+			s.cannot("echo y > file", "echo y > new", "mv reports r", "rmdir reports")
+		}
+	}
+}
+
 // With a sandbox of the agent's own only credentials are hidden; with full access, nothing.
 func TestAgentsOwnSandbox(t *testing.T) {
 	u := newUser(t)
