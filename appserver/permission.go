@@ -32,6 +32,18 @@ func needsProfile(p sessions.OpenParams) bool {
 	return p.Selection.Sandbox == sessions.SandboxReadOnly && len(p.WritableRoots) > 0
 }
 
+// checkProfile refuses roots whose names a profile cannot hold: 0.171.0 reads some characters as a pattern, and a folder
+// called ** as everything beside it.
+func checkProfile(p sessions.OpenParams) error {
+	for _, root := range p.WritableRoots {
+		if needsProfile(p) && strings.ContainsAny(root, "*?[]") {
+			return sessions.Errorf(sessions.CodeInvalidParams, "writable_roots has %.200q, which Codex takes for a pattern in a sandbox %s", root, sessions.SandboxReadOnly).
+				Do("name a folder without *, ?, [ and ], or ask for sandbox %s", sessions.SandboxWorkspaceWrite)
+		}
+	}
+	return nil
+}
+
 // startWithProfile has the thread begin with a permission profile in place of a sandbox, and gives its name. The definition
 // goes with the thread as an override of its configuration and is in no file; thread/resume needs it again, or the thread is
 // read-only. Codex marks no folder as trusted for it.
@@ -68,7 +80,7 @@ func errNoProfiles(v version) error {
 
 // profileRefused is why a thread did not begin with the profile: rules of the machine or of an organisation forbid it.
 func profileRefused(err error, t threadParams) error {
-	if t.Permissions == "" || refused(err) == nil || !strings.Contains(err.Error(), "permissions") {
+	if t.Permissions == "" || refused(err) == nil || !strings.Contains(err.Error(), "load configuration") {
 		return err
 	}
 	return sessions.Errorf(sessions.CodeSandboxUnavailable, "sandbox %s with writable_roots was asked: %w", sessions.SandboxReadOnly, err).

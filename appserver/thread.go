@@ -38,6 +38,9 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 		return opened, sessions.Errorf(sessions.CodeInvalidParams, "writable_roots were given without a sandbox").
 			Do("ask for sandbox %s or %s", sessions.SandboxWorkspaceWrite, sessions.SandboxReadOnly)
 	}
+	if err := checkProfile(p); err != nil {
+		return opened, err
+	}
 	options, err := parseOptions(p.Options)
 	if err != nil {
 		return opened, err
