@@ -15,33 +15,75 @@ import (
 
 // Read gives a page of a session's events.
 func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) (sessions.ReadResult, error) {
-	if err := named(who); err != nil {
+	page, err := h.page(ctx, who, a)
+	if err != nil {
 		return sessions.ReadResult{}, err
+	}
+	res := sessions.ReadResult{Events: make([]sessions.Event, len(page.Events)), Cursor: sessions.EncodeCursor(a.SessionID, page.Last), HasMore: page.More, Gap: page.Gap}
+	for i := range page.Events {
+		if res.Events[i], err = page.Events[i].Event(); err != nil {
+			return sessions.ReadResult{}, err
+		}
+	}
+	return res, nil
+}
+
+// ReadJSON gives the JSON of what Read gives. The events that are kept as JSON are not decoded for it.
+func (h *Host) ReadJSON(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) ([]byte, error) {
+	page, err := h.page(ctx, who, a)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := json.Marshal(sessions.ReadResult{Cursor: sessions.EncodeCursor(a.SessionID, page.Last), HasMore: page.More, Gap: page.Gap})
+	if err != nil {
+		return nil, err
+	}
+	const before = `{"events":`
+	size := len(rest) + 2
+	for i := range page.Events {
+		size += page.Events[i].Size()
+	}
+	b := append(make([]byte, 0, size), before+"["...)
+	for i := range page.Events {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = page.Events[i].AppendJSON(b)
+	}
+	return append(append(b, ']'), rest[len(before+"null"):]...), nil
+}
+
+// stored is a page of events that need not be decoded.
+type stored = journal.PageOf[journal.Stored]
+
+// page reads what a call asks for, as much of it as fits.
+func (h *Host) page(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) (page stored, err error) {
+	if err := named(who); err != nil {
+		return stored{}, err
 	}
 	if a.Limit == 0 {
 		a.Limit = sessions.DefaultReadLimit
 	}
 	if a.Limit < 0 || a.Limit > sessions.MaxReadLimit {
-		return sessions.ReadResult{}, sessions.Errorf(sessions.CodeInvalidParams, "limit is %d", a.Limit).Do("use 1 to %d", sessions.MaxReadLimit)
+		return stored{}, sessions.Errorf(sessions.CodeInvalidParams, "limit is %d", a.Limit).Do("use 1 to %d", sessions.MaxReadLimit)
 	}
 	max, err := budget(a.MaxChars)
 	if err != nil {
-		return sessions.ReadResult{}, err
+		return stored{}, err
 	}
 	for _, k := range a.Kinds {
 		if !slices.Contains(sessions.EventKinds(), k) {
-			return sessions.ReadResult{}, sessions.Errorf(sessions.CodeInvalidParams, "there is no event kind %.80q", k).
+			return stored{}, sessions.Errorf(sessions.CodeInvalidParams, "there is no event kind %.80q", k).
 				Do("use kinds of the list in the details, or leave kinds out for all").With("kinds", sessions.EventKinds())
 		}
 	}
 	if err := sessions.CheckUUID("session_id", a.SessionID); err != nil {
-		return sessions.ReadResult{}, err
+		return stored{}, err
 	}
 	after, err := sessions.DecodeCursor(a.SessionID, a.After)
 	if err != nil {
-		return sessions.ReadResult{}, err
+		return stored{}, err
 	}
-	var page journal.Page
 	if err := h.look(ctx, func(tx *journal.Tx) error {
 		s, err := tx.GetSession(who.Principal, a.SessionID)
 		if err != nil {
@@ -53,17 +95,16 @@ func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArg
 		page, err = readPage(tx, a, after, max)
 		return err
 	}); err != nil {
-		return sessions.ReadResult{}, err
+		return stored{}, err
 	}
-	res := sessions.ReadResult{Events: page.Events, Cursor: sessions.EncodeCursor(a.SessionID, page.Last), HasMore: page.More, Gap: page.Gap}
-	if n := withinBudget(res.Events, max); n < len(res.Events) {
-		res.Events, res.HasMore = res.Events[:n], true
-		res.Cursor = sessions.EncodeCursor(a.SessionID, res.Events[n-1].Seq)
+	n, err := withinBudget(page.Events, max)
+	if err != nil {
+		return stored{}, err
 	}
-	if res.Events == nil {
-		res.Events = []sessions.Event{}
+	if n < len(page.Events) {
+		page.Events, page.More, page.Last = page.Events[:n], true, page.Events[n-1].Seq
 	}
-	return res, nil
+	return page, nil
 }
 
 // pageStep is how many events are read at once. The texts of a page may fill its budget long before its limit, and what
@@ -71,10 +112,10 @@ func (h *Host) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArg
 const pageStep = 32
 
 // readPage reads as much of a page as its budget of characters may have room for, and one step at most beyond.
-func readPage(tx *journal.Tx, a sessions.ReadArgs, after int64, max int) (page journal.Page, err error) {
+func readPage(tx *journal.Tx, a sessions.ReadArgs, after int64, max int) (page stored, err error) {
 	used, size := 0, 0
 	for {
-		next, err := tx.ReadEvents(a.SessionID, after, min(pageStep, a.Limit-len(page.Events)), a.Kinds, sessions.MaxReadBytes-size)
+		next, err := tx.ReadStored(a.SessionID, after, min(pageStep, a.Limit-len(page.Events)), a.Kinds, sessions.MaxReadBytes-size)
 		if err == nil {
 			err = withPrompts(tx, a.SessionID, next.Events)
 		}
@@ -90,8 +131,8 @@ func readPage(tx *journal.Tx, a sessions.ReadArgs, after int64, max int) (page j
 			page.Events, page.Last, page.More = append(page.Events, next.Events...), next.Last, next.More
 		}
 		for i := range next.Events {
-			used += charactersOf(&next.Events[i])
-			size += sizeOf(&next.Events[i])
+			used += next.Events[i].Characters
+			size += next.Events[i].Size()
 		}
 		after = page.Last
 		if !page.More || len(next.Events) == 0 || len(page.Events) >= a.Limit || used > max || size >= sessions.MaxReadBytes {
@@ -101,41 +142,31 @@ func readPage(tx *journal.Tx, a sessions.ReadArgs, after int64, max int) (page j
 }
 
 // withPrompts gives the event of each submitted command its prompt, which is kept with the command alone.
-func withPrompts(tx *journal.Tx, session string, evs []sessions.Event) error {
+func withPrompts(tx *journal.Tx, session string, evs []journal.Stored) error {
 	for i := range evs {
-		if e := &evs[i]; e.Kind == sessions.EventCommandSubmitted {
-			cmd, found, err := tx.FindCommand(session, e.Command)
-			if err != nil {
-				return err
-			}
-			if found {
-				e.Text = cmd.Text
-			}
+		if evs[i].Kind != sessions.EventCommandSubmitted {
+			continue
+		}
+		cmd, found, err := tx.FindCommand(session, evs[i].Command)
+		if err == nil && found {
+			err = change(&evs[i], func(e *sessions.Event) { e.Text = cmd.Text })
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// charactersOf is what an event takes of a budget.
-func charactersOf(e *sessions.Event) int {
-	n := utf8.RuneCountInString(e.Text) + len(e.Raw)
-	if e.Tool != nil {
-		n += utf8.RuneCountInString(e.Tool.Output) + len(e.Tool.Detail)
+// change changes an event that was read.
+func change(s *journal.Stored, how func(*sessions.Event)) error {
+	e, err := s.Event()
+	if err != nil {
+		return err
 	}
-	return n
-}
-
-// sizeOf is about what an event takes of a page's bytes: exactly, where it can be much beyond its texts.
-func sizeOf(e *sessions.Event) int {
-	if e.Data != nil || e.Request != nil || e.Selection != nil {
-		b, _ := json.Marshal(e) // it was decoded from JSON
-		return len(b)
-	}
-	n := 256 + len(e.Text) + len(e.Raw)
-	if e.Tool != nil {
-		n += len(e.Tool.Output) + len(e.Tool.Detail)
-	}
-	return n
+	how(&e)
+	*s, err = journal.NewStored(e)
+	return err
 }
 
 // readAgain is how a caller gets what did not fit: the cursor has passed the event.
@@ -143,29 +174,33 @@ const readAgain = "read again from the cursor before with a larger max_chars"
 
 // withinBudget cuts the texts of a page to the budget, in characters, and tells how many of its events fit. The first
 // event always does, cut if it must be.
-func withinBudget(evs []sessions.Event, max int) int {
+func withinBudget(evs []journal.Stored, max int) (int, error) {
 	used := 0
 	for i := range evs {
-		e := &evs[i]
-		size := charactersOf(e)
+		size := evs[i].Characters
 		if used+size <= max {
 			used += size
 			continue
 		}
 		if i > 0 {
-			return i
+			return i, nil
 		}
-		used = min(utf8.RuneCountInString(e.Text), max)
-		e.Text = cut(e.Text, max, readAgain)
-		e.Raw = nil
-		if e.Tool != nil {
-			t := *e.Tool
-			t.Output, t.Detail = cut(t.Output, max-used, readAgain), nil
-			e.Tool = &t
+		if err := change(&evs[i], func(e *sessions.Event) { cutTexts(e, max) }); err != nil {
+			return 0, err
 		}
 		used = max
 	}
-	return len(evs)
+	return len(evs), nil
+}
+
+// cutTexts cuts the texts of an event to a budget.
+func cutTexts(e *sessions.Event, max int) {
+	used := min(utf8.RuneCountInString(e.Text), max)
+	e.Text = cut(e.Text, max, readAgain)
+	e.Raw = nil
+	if e.Tool != nil {
+		e.Tool.Output, e.Tool.Detail = cut(e.Tool.Output, max-used, readAgain), nil
+	}
 }
 
 // maxList bounds a page of sessions.

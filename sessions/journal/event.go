@@ -19,8 +19,11 @@ const (
 )
 
 // Page is what one read of a session's events gave.
-type Page struct {
-	Events []sessions.Event
+type Page = PageOf[sessions.Event]
+
+// PageOf is a page of events in the form in which they were read.
+type PageOf[E any] struct {
+	Events []E
 	Last   int64         // where the next read goes on: after the last event delivered, or passed over by the filter
 	More   bool          // whether there may be more after Last
 	Gap    *sessions.Gap // events before Events that cannot be read any more
@@ -49,8 +52,7 @@ func scanEvent(r *row) (sessions.Event, int) {
 	body := r.s.ColumnRawText(r.next())
 	var e sessions.Event
 	if err := own.Unmarshal(body, &e); err != nil && r.err == nil {
-		r.err = sessions.Errorf(sessions.CodeStorageFailed, "journal: event %d of session %s: %w", seq, session, err).
-			Do("run `baton journal check` to see what is affected")
+		r.err = unreadable(session, seq, err)
 	}
 	e.Session, e.Seq, e.Generation, e.Kind, e.Command, e.At = session, seq, generation, sessions.EventKind(kind), command, at
 	return e, len(body)
@@ -114,19 +116,28 @@ func (tx *Tx) AppendEvents(session string, evs []sessions.Event) (int64, error) 
 // CodeCursorInvalid. What retention cut or damage made unreadable is the page's Gap; a page never goes over a gap
 // silently, and Last never passes an event that the filter lets through and that was not delivered.
 func (tx *Tx) ReadEvents(session string, after int64, limit int, kinds []sessions.EventKind, maxBytes int) (Page, error) {
+	return readEvents(tx, session, after, limit, kinds, maxBytes, scanEvent)
+}
+
+// ReadStored is ReadEvents for who hands most of them on.
+func (tx *Tx) ReadStored(session string, after int64, limit int, kinds []sessions.EventKind, maxBytes int) (PageOf[Stored], error) {
+	return readEvents(tx, session, after, limit, kinds, maxBytes, new(storedScanner).scan)
+}
+
+func readEvents[E any](tx *Tx, session string, after int64, limit int, kinds []sessions.EventKind, maxBytes int, scan func(*row) (E, int)) (PageOf[E], error) {
 	var first, last int64
 	found, err := tx.one(func(r *row) { first, last = r.int(), r.int() },
 		"SELECT first_seq, last_seq FROM sessions WHERE id = ? AND state <> 'deleted'", session)
 	switch {
 	case err != nil:
-		return Page{}, err
+		return PageOf[E]{}, err
 	case !found:
-		return Page{}, notFound("session", session)
+		return PageOf[E]{}, notFound("session", session)
 	case after > last || after < 0:
-		return Page{}, sessions.Errorf(sessions.CodeCursorInvalid, "cursor stands at event %d, session %s has %d", after, session, last).
+		return PageOf[E]{}, sessions.Errorf(sessions.CodeCursorInvalid, "cursor stands at event %d, session %s has %d", after, session, last).
 			Do("read from a cursor that a call returned, or leave it out to read from the beginning")
 	}
-	p := Page{Last: after}
+	p := PageOf[E]{Last: after}
 	if after+1 < first {
 		p.Gap = &sessions.Gap{From: after + 1, To: first - 1, Reason: cutByRetention}
 		p.Last = first - 1
@@ -166,7 +177,10 @@ func (tx *Tx) ReadEvents(session string, after int64, limit int, kinds []session
 			ended = false
 			return errEnough
 		}
-		e, n := scanEvent(r)
+		e, n := scan(r)
+		if r.err != nil {
+			return r.err
+		}
 		if size += n; maxBytes > 0 && size > maxBytes && len(p.Events) > 0 {
 			ended = false
 			return errEnough
@@ -176,9 +190,9 @@ func (tx *Tx) ReadEvents(session string, after int64, limit int, kinds []session
 	}, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq > ? ORDER BY seq", session, p.Last)
 	switch {
 	case err != nil && tx.mend(err):
-		return tx.readAround(session, p, last, pass)
+		return readAround(tx, session, p, last, pass, scan)
 	case err != nil:
-		return Page{}, err
+		return PageOf[E]{}, err
 	case ended && !missing(last+1):
 		p.Last = last
 	default:
@@ -206,27 +220,28 @@ func (tx *Tx) mend(err error) bool {
 
 // readAround goes on where a page met damage. A page that has events already ends before it; else the damage becomes
 // its gap and the readable event behind it follows.
-func (tx *Tx) readAround(session string, p Page, last int64, pass func(sessions.EventKind) bool) (Page, error) {
+func readAround[E any](tx *Tx, session string, p PageOf[E], last int64, pass func(sessions.EventKind) bool, scan func(*row) (E, int)) (PageOf[E], error) {
 	if p.More = true; len(p.Events) > 0 || p.Gap != nil {
 		return p, nil
 	}
 	for tries := 0; p.Last < last && tries < scanLimit; tries++ {
 		seq := p.Last + 1
-		var e sessions.Event
-		found, err := tx.one(func(r *row) { e, _ = scanEvent(r) }, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq = ?", session, seq)
+		var e E
+		var kind sessions.EventKind
+		found, err := tx.one(func(r *row) { kind = sessions.EventKind(r.s.ColumnText(3)); e, _ = scan(r) }, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq = ?", session, seq)
 		switch {
 		case err != nil && !tx.mend(err):
-			return Page{}, err
+			return PageOf[E]{}, err
 		case err == nil && found && p.Gap != nil:
-			if pass(e.Kind) {
-				p.Events = []sessions.Event{e}
+			if pass(kind) {
+				p.Events = []E{e}
 				p.Last = seq
 			}
 			p.More = p.Last < last
 			return p, nil
 		case err == nil && found: // the damage lies further on
-			if p.Last = seq; pass(e.Kind) {
-				p.Events = []sessions.Event{e}
+			if p.Last = seq; pass(kind) {
+				p.Events = []E{e}
 				return p, nil
 			}
 		default:

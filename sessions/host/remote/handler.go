@@ -28,6 +28,8 @@ type HandlerOptions struct {
 	Stop func(ctx context.Context) (Stopped, error)
 	// Records gives what the API does not: the journal itself. nil: unsupported.
 	Records Records
+	// Read gives what the API's Read gives as the JSON that its callers get. nil: what the API gives is encoded.
+	Read func(context.Context, sessions.Caller, sessions.ReadArgs) ([]byte, error)
 	// Foreign answers about conversations that are no sessions. nil: unsupported.
 	Foreign sessions.ForeignAPI
 	// Changes counts the changes of what List and Wait read, each before its maker or anybody else is told of it. While it
@@ -60,7 +62,13 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 	serveKnown(mux, h, verbWait, &h.waits, api.Wait,
 		// a wait that ran out is another one the next time, and one for any session takes what was seen before it
 		func(a sessions.WaitArgs, r sessions.WaitResult) bool { return len(a.SessionIDs) > 0 && !r.TimedOut })
-	serve(mux, h, verbRead, api.Read)
+	if o.Read != nil {
+		serve(mux, h, verbRead, func(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) (encoded, error) {
+			return o.Read(ctx, who, a)
+		})
+	} else {
+		serve(mux, h, verbRead, api.Read)
+	}
 	serve(mux, h, verbRespond, api.Respond)
 	serve(mux, h, verbCancel, api.Cancel)
 	serve(mux, h, verbClose, api.Close)

@@ -94,6 +94,28 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
+// A page that is JSON already goes out as it is; its errors are those of any call.
+func TestReadHandsOn(t *testing.T) {
+	path := socket(t)
+	var given sessions.ReadArgs
+	run(t, path, Handler(&fake{}, HandlerOptions{Read: func(_ context.Context, _ sessions.Caller, a sessions.ReadArgs) ([]byte, error) {
+		if given = a; a.SessionID == "" {
+			return nil, sessions.Errorf(sessions.CodeNotFound, "no such session").Do("name one")
+		}
+		return []byte(`{"events":[{"kind":"text","seq":3,"text":"a"}],"cursor":"c","has_more":true}`), nil
+	}}))
+	c := New(Options{Socket: path})
+	a := sessions.ReadArgs{SessionID: "s", Limit: 4}
+	got, err := c.Read(context.Background(), anybody, a)
+	want := sessions.ReadResult{Events: []sessions.Event{{Kind: sessions.EventText, Seq: 3, Text: "a"}}, Cursor: "c", HasMore: true}
+	if err != nil || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(given, a) {
+		t.Errorf("%+v, %v; the host was given %+v", got, err, given)
+	}
+	if _, err := c.Read(context.Background(), anybody, sessions.ReadArgs{}); sessions.CodeOf(err) != sessions.CodeNotFound {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestErrorsStayWhole(t *testing.T) {
 	whole := sessions.Errorf(sessions.CodeSelectionUnconfirmed, "model %q was asked", "m").Do("ask for another").
 		With("differences", []any{map[string]any{"name": "model", "asked": "m"}}).With("n", 2.0)
