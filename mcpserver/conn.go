@@ -94,8 +94,9 @@ func (c *conn) cancel(m message) {
 
 // answer is what a request is answered with.
 type answer struct {
-	line []byte
-	code int // of an error; 0: a result
+	line   []byte
+	code   int    // of an error; 0: a result
+	result []byte // the part of the line that says what a tool found; nil: it is none of a tool, or failed
 }
 
 // refusing answers with an error; a nil id is null.
@@ -104,7 +105,7 @@ func refusing(id json.RawMessage, e *rpcError) answer {
 	if err != nil { // data that is no JSON
 		line, _ = response(id, "error", &rpcError{Code: e.Code, Message: e.Message})
 	}
-	return answer{line, e.Code}
+	return answer{line: line, code: e.Code}
 }
 
 // handle finds the answer to a request.
@@ -124,11 +125,15 @@ func (c *conn) handle(ctx context.Context, m message) (a answer) {
 	serve := func(s server.ClientSession) answer {
 		switch r := c.server.mcp.HandleMessage(c.server.mcp.WithContext(ctx, s), wrapped).(type) {
 		case mcp.JSONRPCResponse:
-			line, err := response(m.id, "result", r.Result)
+			result, err := encodeResult(r.Result)
 			if err != nil {
 				return failed(err)
 			}
-			return answer{line: line}
+			a := answer{line: written(m.id, "result", result)}
+			if t, ok := r.Result.(*mcp.CallToolResult); ok && !t.IsError {
+				a.result = result
+			}
+			return a
 		case mcp.JSONRPCError:
 			if f.code != 0 {
 				r.Error.Code, r.Error.Data = f.code, f.data
@@ -137,7 +142,7 @@ func (c *conn) handle(ctx context.Context, m message) (a answer) {
 			if err != nil {
 				return failed(err)
 			}
-			return answer{line, r.Error.Code}
+			return answer{line: line, code: r.Error.Code}
 		default:
 			return failed(fmt.Errorf("no answer to %s", m.method))
 		}

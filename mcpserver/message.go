@@ -134,6 +134,11 @@ func response(id json.RawMessage, name string, value any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return written(id, name, v), nil
+}
+
+// written is an answer around the JSON of a result or an error.
+func written(id json.RawMessage, name string, v []byte) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
@@ -142,7 +147,7 @@ func response(id json.RawMessage, name string, value any) ([]byte, error) {
 	b = append(b, id...)
 	b = append(b, `,"`+name+`":`...)
 	b = append(b, v...)
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // outgoing writes a notification, or a request when it has an id.

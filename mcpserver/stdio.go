@@ -41,13 +41,14 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 		defer signal.Stop(pipe)
 	}
 	w := newLineWriter(out)
-	return (&stdio{s.newConn(ctx, w), w}).serve(ctx, in)
+	return (&stdio{conn: s.newConn(ctx, w), lines: w}).serve(ctx, in)
 }
 
 // stdio is a connection over a pair of streams.
 type stdio struct {
 	*conn
-	lines *lineWriter
+	lines  *lineWriter
+	memory memory
 }
 
 func (c *stdio) serve(ctx context.Context, in io.Reader) error {
@@ -149,7 +150,7 @@ func (c *stdio) begin(m message) {
 func (c *stdio) run(k *call, m message) {
 	defer c.calls.done()
 	defer k.end(nil)
-	a := c.handle(k.ctx, m)
+	a := c.again(k, m)
 	if !c.calls.answer(k) {
 		return
 	}

@@ -152,7 +152,7 @@ func (s *stream) alone(ctx context.Context, patience time.Duration) answer {
 		going, wake := s.ended || len(s.kept) > 0, s.wake
 		var a answer
 		if s.ended && len(s.kept) == 1 {
-			a = answer{s.kept[0], s.code}
+			a = answer{line: s.kept[0], code: s.code}
 		}
 		s.mu.Unlock()
 		if going {

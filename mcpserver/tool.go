@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/batonmcp/baton/sessions"
@@ -101,6 +102,9 @@ func (b *binding[A, R]) run(ctx context.Context, s *Server, t *tool, a A, m call
 		r, err := b.call(s.api, ctx, s.caller(ctx), a)
 		if err != nil {
 			return failure(t.explain(ctx, err, key, limit))
+		}
+		if asked != nil || b.asks != nil && slices.ContainsFunc(b.asks(r), func(v sessions.Session) bool { return len(v.Requests) > 0 }) {
+			onlyNow(sessions.LastingOf(ctx))
 		}
 		if b.asks != nil && b.waits(&a) {
 			if inRounds(ctx) {

@@ -36,7 +36,7 @@ type TokenFile struct {
 	Path string
 
 	mu    sync.Mutex
-	seen  version
+	seen  Version
 	token string
 }
 
@@ -44,27 +44,29 @@ type TokenFile struct {
 func (t *TokenFile) Read() (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.look()
-	if now != (version{}) && now == t.seen {
+	now := VersionOf(t.Path)
+	if now != (Version{}) && now == t.seen {
 		return t.token, nil
 	}
 	token, err := Token(t.Path)
-	if t.seen, t.token = (version{}), token; err == nil && now == t.look() { // else it is read again the next time
+	if t.seen, t.token = (Version{}), token; err == nil && now == VersionOf(t.Path) { // else it is read again the next time
 		t.seen = now
 	}
 	return token, err
 }
 
-// version is what differs between two files of a path. The time of the last change covers mode and owner too.
-type version struct {
+// Version is what differs between two files of a path. The time of the last change covers mode and owner too. The zero
+// value is that of no file.
+type Version struct {
 	device, inode uint64
 	changed       unix.Timespec
 }
 
-func (t *TokenFile) look() (v version) {
+// VersionOf is that of what is at the path now.
+func VersionOf(path string) (v Version) {
 	var st unix.Stat_t
-	if unix.Lstat(t.Path, &st) == nil {
-		v = version{uint64(st.Dev), st.Ino, st.Ctim}
+	if unix.Lstat(path, &st) == nil {
+		v = Version{uint64(st.Dev), st.Ino, st.Ctim}
 	}
 	return v
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/host/remote"
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
@@ -63,9 +64,9 @@ type Host struct {
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 
-	calls   atomic.Int64  // open calls
-	changes atomic.Uint64 // commits that changed a session
-	deleted chan struct{} // wakes the janitor; holds one
+	calls   atomic.Int64   // open calls
+	changes remote.Changes // commits that change a session
+	deleted chan struct{}  // wakes the janitor; holds one
 
 	mu        sync.Mutex
 	stopping  bool
@@ -93,12 +94,8 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx)) // the host's own life, not the starter's
 	h.can = sandbox.Probe(ctx).Forced(o.Rung)
 	j, err := openJournal(ctx, o.Places, journal.Options{
-		Committed: func(changed []string) {
-			h.changes.Add(1)
-			if o.Committed != nil {
-				o.Committed(changed)
-			}
-		},
+		Changing:  h.changes.Begin,
+		Committed: o.Committed,
 		Impossible: func(session string, e *sessions.ImpossibleError) {
 			o.Log.Error().Str("session", session).Err(e).Msg("impossible transition refused")
 		},

@@ -53,7 +53,7 @@ func Serve(ctx context.Context, o Options) (err error) {
 	status := func() remote.Status {
 		return remote.Status{Version: o.Version, Protocol: remote.Protocol, PID: os.Getpid(), Epoch: h.epoch, Started: started, State: o.Places.State, Live: h.Live(), Owners: h.owners()}
 	}
-	handler := remote.Handler(h, remote.HandlerOptions{Status: status, Records: h, Read: h.ReadJSON, Foreign: h, Changes: h.changes.Load, Token: claim.Token, Logger: &o.Log,
+	handler := remote.Handler(h, remote.HandlerOptions{Status: status, Records: h, Read: h.ReadJSON, Foreign: h, Changes: &h.changes, Token: claim.Token, Logger: &o.Log,
 		Stop: func(context.Context) (remote.Stopped, error) {
 			defer stop()
 			return remote.Stopped{Status: status(), Keeps: h.liveIDs()}, nil
@@ -86,6 +86,7 @@ func Serve(ctx context.Context, o Options) (err error) {
 	h.idle(ctx, o.Config.Host.Idle())
 	stop()
 	h.end() // waits return, sessions go on
+	h.changes.Close()
 	kept.Wait()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), endGrace)
 	defer cancel()

@@ -13,6 +13,10 @@ import (
 
 // Options of a journal; the zero value is right for a host.
 type Options struct {
+	// Changing is called by the writer before each commit of a change of sessions, before anybody can see it; what it
+	// returns is called after it, whatever came of it, and after Committed, before the updates in it return. Neither may
+	// block or call the journal.
+	Changing func() (over func())
 	// Committed is called by the writer after each commit, before the updates in it return, with the ids of the sessions
 	// that changed, sorted. It must not block and must not call the journal.
 	Committed func(sessions []string)

@@ -93,6 +93,10 @@ func (j *Journal) group(first *job) {
 	if broken == nil && undo {
 		broken = j.runAgain(group)
 	}
+	changed := changes(group)
+	if broken == nil && len(changed) > 0 && j.o.Changing != nil {
+		defer j.o.Changing()()
+	}
 	if broken == nil {
 		broken = j.writer.run("COMMIT")
 	}
@@ -113,7 +117,7 @@ func (j *Journal) group(first *job) {
 		}
 		return
 	}
-	if changed := changes(group); len(changed) > 0 && j.o.Committed != nil {
+	if len(changed) > 0 && j.o.Committed != nil {
 		j.o.Committed(changed)
 	}
 	j.trimLog()

@@ -66,6 +66,11 @@ type Client struct {
 	kept      http.RoundTripper // for calls that change nothing, while they follow one another
 	token     local.TokenFile
 	upgraded  sync.Once
+
+	seeing  sync.Mutex
+	watch   *watch // nil: none
+	opening bool
+	mute    local.Version // the socket of a host that tells nobody of changes
 }
 
 var (
@@ -157,12 +162,27 @@ func ended(ctx context.Context) error { return &endedError{context.Cause(ctx)} }
 
 // once makes one attempt of a call.
 func (c *Client) once(ctx context.Context, over http.RoundTripper, method, verb string, body []byte, into any) error {
+	lasting := sessions.LastingOf(ctx)
+	var w *watch
+	var news uint64
+	if lasting != nil {
+		lasting.Set(nil)
+		if w, news = c.watching(ctx); w != nil {
+			ctx = context.WithValue(ctx, watchKey{}, w.id)
+		}
+	}
 	answer, err := c.roundTrip(ctx, over, method, verb, body)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
-	return c.read(ctx, verb, answer, into)
+	if err := c.read(ctx, verb, answer, into); err != nil {
+		return err
+	}
+	if w != nil && answer.Header.Get(lastsHeader) != "" {
+		lasting.Set(func() bool { return w.still(news) })
+	}
+	return nil
 }
 
 // roundTrip sends a call and returns the answer with its body unread.
@@ -173,6 +193,9 @@ func (c *Client) roundTrip(ctx context.Context, over http.RoundTripper, method, 
 	}
 	r.GetBody = nil // the transport shall not repeat anything by itself
 	r.Header.Set(protocolHeader, strconv.Itoa(Protocol))
+	if id, _ := ctx.Value(watchKey{}).(string); id != "" {
+		r.Header.Set(watchHeader, id)
+	}
 	if sessions.IsPassive(ctx) {
 		r.Header.Set(passiveHeader, "1")
 	}

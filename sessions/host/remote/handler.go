@@ -32,9 +32,9 @@ type HandlerOptions struct {
 	Read func(context.Context, sessions.Caller, sessions.ReadArgs) ([]byte, error)
 	// Foreign answers about conversations that are no sessions. nil: unsupported.
 	Foreign sessions.ForeignAPI
-	// Changes counts the changes of what List and Wait read, each before its maker or anybody else is told of it. While it
-	// stays the same, so do their answers. nil: nothing is remembered.
-	Changes func() uint64
+	// Changes are those of what List and Wait read. While there is none, their answers stay the same. nil: nothing is
+	// remembered.
+	Changes *Changes
 	// Token is the secret that every call must carry; "": none is asked for.
 	Token string
 	// Logger takes faults; nil: none.
@@ -64,7 +64,8 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 		func(a sessions.WaitArgs, r sessions.WaitResult) bool { return len(a.SessionIDs) > 0 && !r.TimedOut })
 	if o.Read != nil {
 		serve(mux, h, verbRead, func(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) (encoded, error) {
-			return o.Read(ctx, who, a)
+			page, err := o.Read(ctx, who, a)
+			return encoded{body: page}, err
 		})
 	} else {
 		serve(mux, h, verbRead, api.Read)
@@ -85,6 +86,9 @@ func Handler(api sessions.API, o HandlerOptions) http.Handler {
 		h.serveRecords(mux, o.Records)
 	}
 	mux.HandleFunc("GET "+prefix+verbStatus, h.guarded(func(*http.Request) (any, error) { return h.status(), nil }))
+	if o.Changes != nil {
+		mux.HandleFunc("GET "+prefix+verbWatch, h.watch)
+	}
 	mux.HandleFunc("POST "+prefix+verbStop, h.guarded(func(r *http.Request) (any, error) {
 		if o.Stop == nil {
 			return nil, sessions.Errorf(sessions.CodeUnsupported, "this host cannot be stopped by a call").Do("end its process; sessions go on")
@@ -122,7 +126,10 @@ func serve[A, R any](mux *http.ServeMux, h *handler, verb string, do func(contex
 }
 
 // encoded is an answer that is written as it is.
-type encoded []byte
+type encoded struct {
+	body  []byte
+	lasts bool // until the watch of the call tells of a change
+}
 
 // serveKnown adds a verb whose answers are remembered where they last.
 func serveKnown[A, R any](mux *http.ServeMux, h *handler, verb string, k *known, do func(context.Context, sessions.Caller, A) (R, error), lasts func(A, R) bool) {
@@ -134,9 +141,10 @@ func serveKnown[A, R any](mux *http.ServeMux, h *handler, verb string, k *known,
 		if err != nil {
 			return nil, err
 		}
+		watched := k.changes != nil && k.changes.arm(r.Header.Get(watchHeader)) // before it is read what may change
 		answer, at := k.find(body)
 		if answer != nil {
-			return encoded(answer), nil
+			return encoded{answer, watched}, nil
 		}
 		var c call[A]
 		if err := decode(body, &c); err != nil {
@@ -149,7 +157,7 @@ func serveKnown[A, R any](mux *http.ServeMux, h *handler, verb string, k *known,
 		if answer, err = encode(result); err == nil {
 			k.keep(body, answer, at)
 		}
-		return encoded(answer), err
+		return encoded{answer, watched && k.lasts(at)}, err
 	}))
 }
 
@@ -173,7 +181,8 @@ func (h *handler) guarded(do func(r *http.Request) (any, error)) http.HandlerFun
 		if errors.Is(err, ErrHostEnds) {
 			panic(http.ErrAbortHandler) // the connection breaks off, and the client makes the call again, to the next host
 		}
-		body, whole := result.(encoded)
+		ready, whole := result.(encoded)
+		body := ready.body
 		if err == nil && !whole {
 			body, err = encode(result)
 		}
@@ -187,6 +196,9 @@ func (h *handler) guarded(do func(r *http.Request) (any, error)) http.HandlerFun
 		}
 		failpoint.Hit("host.answer.before")
 		w.Header().Set("Content-Type", "application/json")
+		if ready.lasts && err == nil {
+			w.Header().Set(lastsHeader, "1")
+		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.WriteHeader(code)
 		w.Write(body)

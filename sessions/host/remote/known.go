@@ -11,7 +11,7 @@ const (
 // known are answers to calls that change nothing, by the body of the call. They hold until the next change of what they
 // were read from: assistants ask the same again and again while nothing happens.
 type known struct {
-	changes func() uint64 // counts the changes, each before anybody is told of it; nil: nothing is remembered
+	changes *Changes // nil: nothing is remembered
 
 	mu      sync.Mutex
 	at      uint64
@@ -25,7 +25,7 @@ func (k *known) find(call []byte) (answer []byte, at uint64) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if at = k.changes(); at != k.at {
+	if at = k.changes.n.Load(); at != k.at {
 		k.at, k.answers = at, nil
 	}
 	return k.answers[string(call)], at
@@ -38,11 +38,16 @@ func (k *known) keep(call, answer []byte, at uint64) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if at != k.at || at != k.changes() {
+	if at != k.at || !k.lasts(at) {
 		return
 	}
 	if k.answers == nil || len(k.answers) >= maxKnown {
 		k.answers = map[string][]byte{}
 	}
 	k.answers[string(call)] = answer
+}
+
+// lasts tells whether what was read after find is still so: nothing changed meanwhile, and nothing was about to.
+func (k *known) lasts(at uint64) bool {
+	return k.changes != nil && at%2 == 0 && at == k.changes.n.Load()
 }

@@ -42,15 +42,15 @@ func TestAnswersLast(t *testing.T) {
 		"read, which is large": {call: func(c *Client) error { _, err := c.Read(ctx, anybody, sessions.ReadArgs{SessionID: "s"}); return err }, result: sessions.ReadResult{}, asked: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var changes atomic.Uint64
+			var changes Changes
 			api := &fake{answer: func(context.Context, string, any) (any, error) {
 				if tt.change {
-					changes.Add(1)
+					changes.Begin()()
 				}
 				return tt.result, tt.err
 			}}
 			path := socket(t)
-			run(t, path, Handler(api, HandlerOptions{Changes: changes.Load}))
+			run(t, path, Handler(api, HandlerOptions{Changes: &changes}))
 			c := New(Options{Socket: path})
 			for range 2 {
 				if err := tt.call(c); (err == nil) != (tt.err == nil) {
@@ -60,7 +60,7 @@ func TestAnswersLast(t *testing.T) {
 			if n := len(api.taken()); n != tt.asked {
 				t.Errorf("two calls asked the API %d times", n)
 			}
-			changes.Add(1)
+			changes.Begin()()
 			if err := tt.call(c); (err == nil) != (tt.err == nil) {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestAnswersLast(t *testing.T) {
 func TestAnswersAreOfTheirCaller(t *testing.T) {
 	api := &fake{answer: func(context.Context, string, any) (any, error) { return sessions.ListResult{}, nil }}
 	path := socket(t)
-	run(t, path, Handler(api, HandlerOptions{Changes: func() uint64 { return 1 }}))
+	run(t, path, Handler(api, HandlerOptions{Changes: new(Changes)}))
 	c := New(Options{Socket: path})
 	for range 2 {
 		for _, who := range []string{"a", "b"} {

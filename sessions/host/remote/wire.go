@@ -19,6 +19,8 @@ const maxAnswer = 64 << 20
 
 const (
 	protocolHeader = "Baton-Protocol"
+	watchHeader    = "Baton-Watch"   // the id of the caller's watch over changes
+	lastsHeader    = "Baton-Lasts"   // the answer holds until the watch of its call tells of a change
 	passiveHeader  = "Baton-Passive" // the call only watches, see sessions.Passive
 	prefix         = "/v1/"
 )
@@ -41,6 +43,7 @@ const (
 	verbAdopt       = "adopt"
 	verbStatus      = "status"
 	verbStop        = "stop"
+	verbWatch       = "watch"
 )
 
 // Status is what a host says about itself.
