@@ -62,6 +62,19 @@ func TestForeignList(t *testing.T) {
 	}
 }
 
+// An answer without a list is not taken for one of nothing.
+func TestForeignListIsAList(t *testing.T) {
+	for _, result := range []string{`null`, `{}`, `{"sessions":null}`, `{"sessions":{"sessionId":"s1"}}`, `[]`} {
+		_, err := asksForeign(t, sessions.ForeignAsk{}, func(p *peer) {
+			p.listing(entryS1)
+			p.on("session/list", `"result":`+result)
+		})
+		if sessions.CodeOf(err) != sessions.CodeAgentProtocol {
+			t.Errorf("%s: %v", result, err)
+		}
+	}
+}
+
 // A list logs nobody in: a Cursor that is signed out would open a browser.
 func TestForeignListLogsNobodyIn(t *testing.T) {
 	var seen *peer

@@ -1,7 +1,10 @@
 package acp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"time"
 
@@ -26,13 +29,21 @@ func (a *Agent) conversations(ctx context.Context, cwd string, see func(conversa
 			return false, a.answeredError(methodList, err)
 		}
 		var r struct {
-			Sessions []conversation `json:"sessions"`
-			Next     string         `json:"nextCursor"`
+			Sessions json.RawMessage `json:"sessions"`
+			Next     string          `json:"nextCursor"`
 		}
-		if err := decode(m.Result, &r); err != nil {
+		var page []conversation
+		err = decode(m.Result, &r)
+		if err == nil && !bytes.HasPrefix(r.Sessions, []byte("[")) {
+			err = fmt.Errorf("it has no list of sessions: %.200s", m.Result)
+		}
+		if err == nil {
+			err = decode(r.Sessions, &page)
+		}
+		if err != nil {
 			return false, sessions.Errorf(sessions.CodeAgentProtocol, "the agent's answer to session/list cannot be read: %w", err)
 		}
-		for _, c := range r.Sessions {
+		for _, c := range page {
 			if c.ID != "" && !see(c) {
 				return true, nil
 			}

@@ -272,6 +272,10 @@ func (h *Host) adoptable(ctx context.Context, who sessions.Caller, a sessions.Ad
 		return sessions.Errorf(sessions.CodeInvalidParams, "cwd %.200q was given, conversation %s is of %.200q", a.Cwd, a.NativeID, c.Cwd).
 			Do("leave cwd out, or give the conversation's own")
 	}
+	if home := lookup(where.Env)("HOME"); a.Cwd == "" && home != "" && holds(c.Cwd, home) {
+		return sessions.Errorf(sessions.CodeInvalidParams, "conversation %s is of %.200q by its own record, which is your home or holds it", a.NativeID, c.Cwd).
+			Do("give cwd as well to say that an agent shall work on all of it")
+	}
 	if _, err := h.workspaceOf(who, c.Cwd, nil); err != nil {
 		return sessions.AsError(err).Do("the directory is that of the conversation's own record: bring it back, or go on with it in the agent itself")
 	}
@@ -279,6 +283,16 @@ func (h *Host) adoptable(ctx context.Context, who sessions.Caller, a sessions.Ad
 		make.Title = c.Title
 	}
 	return nil
+}
+
+// holds tells whether a directory is another one or above it.
+func holds(dir, other string) bool {
+	x, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	y, err := filepath.EvalSymlinks(other)
+	return err == nil && inside(y, x)
 }
 
 func sameDir(a, b string) bool {

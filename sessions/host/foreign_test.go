@@ -108,6 +108,8 @@ func TestAdoptRefusals(t *testing.T) {
 		{"its directory is gone", func(c *sessions.Conversation) { c.Cwd += "/gone" }, nil, sessions.CodeInvalidParams},
 		{"no directory on record", func(c *sessions.Conversation) { c.Cwd = "" }, nil, sessions.CodeUnsupported},
 		{"a directory of Baton's own", func(c *sessions.Conversation) { c.Cwd = r.o.Places.State }, nil, sessions.CodeInvalidParams},
+		{"all of the caller's home", func(c *sessions.Conversation) { c.Cwd = filepath.Dir(r.cwd) }, nil, sessions.CodeInvalidParams},
+		{"what holds it", func(c *sessions.Conversation) { c.Cwd = filepath.Dir(filepath.Dir(r.cwd)) }, nil, sessions.CodeInvalidParams},
 		{"another directory than asked", nil, func(a *sessions.AdoptArgs) { a.Cwd = "/" }, sessions.CodeInvalidParams},
 		{"the agent tells of another", func(c *sessions.Conversation) { c.NativeID = "other" }, nil, sessions.CodeAgentProtocol},
 		{"no id", nil, func(a *sessions.AdoptArgs) { a.NativeID = "" }, sessions.CodeInvalidParams},
