@@ -24,7 +24,10 @@ func TestRealHostsOverHTTP(t *testing.T) {
 			}
 			w := newWorld(t)
 			h.prepare(w)
-			w.env = append(w.env, "BATON_FIXTURE_RECORD="+w.path("record"))
+			w.env = append(w.env, "BATON_FIXTURE_RECORD="+w.path("work/record")) // it writes in the token's folder alone
+			if err := os.Symlink(w.path("work/record"), w.path("record")); err != nil {
+				t.Fatal(err)
+			}
 			url := w.serveHTTP()
 			var token struct{ Secret string }
 			if err := json.Unmarshal([]byte(w.baton("token", "new", "host", "--folder", w.work, "--json")), &token); err != nil {

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/batonmcp/baton/internal/place"
 	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/host/remote"
 )
 
 // codexCommand lets a Codex behind a mock of its provider run a command, approves what it asks, and tells whether it asked.
@@ -150,5 +152,56 @@ func TestPolicyOfCodex(t *testing.T) {
 		{script: "echo x > " + outside + "/new", file: outside + "/new", may: true},
 		{script: "cat $HOME/.ssh/id && touch result", may: true},
 		{script: "ls " + w.path("baton/state") + " && touch result"},
+	})
+}
+
+// TestPolicyOfCodexInFolders: of a caller who is bound to folders the real Codex writes in its directory, and nowhere that
+// this has come to lead since, with or without an approval: Codex itself goes by the path.
+func TestPolicyOfCodexInFolders(t *testing.T) {
+	x := newCodexRun(t, codexBinary(t))
+	w, f := x.world, x.f
+	defer f.close()
+	folder, outside := outsideOf(t), outsideOf(t)
+	cwd := filepath.Join(folder, "sub")
+	if err := os.Mkdir(cwd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := place.Find(func(name string) string {
+		for _, v := range w.env {
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call[sessions.ListResult](f, "session_list", args{}) // starts the host
+	wait := 45
+	made, err := remote.New(remote.Options{Socket: p.HostSocket(), Lock: p.Lock(), TokenFile: p.Token()}).Create(t.Context(),
+		sessions.Caller{Principal: sessions.DefaultPrincipal, Env: w.env, Folders: []string{folder}}, sessions.CreateArgs{Runner: "codex", Cwd: cwd, WaitSeconds: &wait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := made.Session
+	needPolicy(t, s)
+	if e := s.Selections.Evidence; e.SandboxBy != "agent" || e.Files == nil || e.Files.Name != sessions.SandboxWorkspaceWrite {
+		t.Errorf("evidence: %+v %+v", e, e.Files)
+	}
+	w.effects(f, s, cwd, []effect{
+		{script: "echo x > result", may: true},
+		{script: "echo x > " + outside + "/new", file: outside + "/new", ask: true},
+	})
+	if err := os.Rename(cwd, cwd+"-moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, cwd); err != nil {
+		t.Fatal(err)
+	}
+	w.effects(f, s, cwd, []effect{
+		{script: "echo x > result"},
+		{script: "echo x > " + outside + "/new", file: outside + "/new"},
+		{script: "echo x > " + outside + "/new", file: outside + "/new", ask: true},
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // folder is one that an agent keeps its own things in: writable, because an agent without state does not start.
 type folder struct {
-	path     string   // below the home folder
+	path     string   // below the home folder; "": only where the variable says
 	variable string   // names another place for it
 	below    string   // of what the variable names
 	keep     []string // in it, what decides what a later run does, outside of any session too: read-only where it is there
@@ -25,7 +25,8 @@ type folder struct {
 var agents = map[string][]folder{
 	// Codex 0.171.0. auth.json is refreshed, and so writable.
 	"codex": {{path: ".codex", variable: "CODEX_HOME", secret: []string{"auth.json"},
-		keep: []string{"config.toml", "managed_config.toml", "requirements.toml", "hooks.json", "hooks", "rules", "prompts", "agents", "plugins", "AGENTS.md", "AGENTS.override.md"}}},
+		keep: []string{"config.toml", "managed_config.toml", "requirements.toml", "hooks.json", "hooks", "rules", "prompts", "agents", "plugins", "AGENTS.md", "AGENTS.override.md"}},
+		{variable: "CODEX_SQLITE_HOME"}},
 	// opencode 1.18.33. Its configuration, in ~/.config/opencode, is outside of these and so read-only.
 	"opencode": {
 		{path: ".local/share/opencode", variable: "XDG_DATA_HOME", below: "opencode", secret: []string{"auth.json", "mcp-auth.json"}},
@@ -106,7 +107,7 @@ func (c *compiler) path(f folder) string {
 			return filepath.Join(dir, f.below)
 		}
 	}
-	if c.home == "" {
+	if c.home == "" || f.path == "" {
 		return ""
 	}
 	return filepath.Join(c.home, f.path)

@@ -262,6 +262,7 @@ func TestFalseWorktree(t *testing.T) {
 func TestAgentsConfiguration(t *testing.T) {
 	for runner, want := range map[string]struct{ state, kept string }{
 		"codex-acp": {".codex/state.sqlite", ".codex/config.toml"},
+		"codex":     {".codex/state.sqlite", ".codex/config.toml"},
 		"gemini":    {".gemini/tmp/x", ".gemini/settings.json"},
 		"claude":    {".claude/projects/x", ".claude/settings.json"},
 		"qwen":      {".qwen/tmp/x", ".qwen/settings.json"},

@@ -351,7 +351,7 @@ func (h *Host) plan(who sessions.Caller, session, generation, name string, w wor
 		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: w.cwd, Selection: s.Selection(),
 			WritableRoots: w.roots, MCPServers: s.MCPServers, Options: options, Hidden: hidden},
 		Secret: slices.Sorted(maps.Keys(s.Env))}
-	files, err := h.files(runner, &spec)
+	files, err := h.files(runner, &spec, len(who.Folders) > 0)
 	if err != nil {
 		return launch{}, runner, err
 	}

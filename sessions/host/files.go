@@ -25,14 +25,19 @@ func (h *Host) enforces(around bool) bool {
 
 // files makes the rules for the files of a session and puts down in spec what is to be confirmed of them. Around an agent
 // without a sandbox that could be confirmed they are the whole sandbox. Codex has its own, out of which a single command
-// is let by an approval; around it they hide what no session needs. nil where nothing can be enforced, and with full access.
-func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesystem, error) {
+// is let by an approval; around it they hide what no session needs. It goes by the path of its directory, which another
+// session of that caller's may have made a link meanwhile: of a caller who is bound to folders the whole sandbox is around
+// Codex too, where that can be. nil where nothing can be enforced, and with full access.
+func (h *Host) files(runner config.Runner, spec *bridge.Spec, bound bool) (*sandbox.Filesystem, error) {
 	if !h.enforces(runner.Protocol == protocolACP) {
 		return nil, nil
 	}
 	open := &spec.Open
-	a := policy.Ask{Sandbox: open.Selection.Sandbox, Around: runner.Protocol == protocolACP, Runner: runner.Name, Argv: spec.Argv, Cwd: spec.Dir,
+	a := policy.Ask{Sandbox: open.Selection.Sandbox, Around: runner.Protocol == protocolACP || bound, Runner: runner.Name, Argv: spec.Argv, Cwd: spec.Dir,
 		Roots: open.WritableRoots, Env: spec.Env, Own: h.masks(), Config: h.o.Places.Config}
+	if runner.Protocol == protocolAppServer {
+		a.Runner = "codex" // whatever the configuration calls it: it keeps its state, and its login, where Codex does
+	}
 	if !runner.Embedded {
 		a.Executable = runner.Executable
 	}
@@ -53,7 +58,7 @@ func (h *Host) files(runner config.Runner, spec *bridge.Spec) (*sandbox.Filesyst
 		}
 	}
 	spec.Env, open.Files = p.Env, f
-	if a.Around {
+	if runner.Protocol == protocolACP {
 		open.BridgeSandbox = a.Sandbox
 	}
 	return p.Filesystem, nil
