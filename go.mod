@@ -15,6 +15,7 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2 // tests: what agents say and what tools answer, held against pinned schemas
 	github.com/sourcegraph/jsonrpc2 v0.2.3 // calls and answers over an agent's stdio
 	github.com/spf13/cobra v1.10.2 // the command line
+	github.com/spf13/pflag v1.0.9 // cobra's flags: a set that several commands share
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f // hosts' configurations: JSON with comments and trailing commas, with the place of every member
 	go.uber.org/goleak v1.3.0 // tests: no goroutine is left
 	golang.org/x/mod v0.43.0 // which of two versions of Baton is the newer one
@@ -32,7 +33,6 @@ require (
 	github.com/ncruces/go-sqlite3-wasm/v6 v6.5.35401 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
 	github.com/spf13/cast v1.7.1 // indirect
-	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
