@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,15 +41,24 @@ type reply struct {
 	Env    []string
 }
 
-// bridgeRole is a bridge that does what its test says. With the argument "stay" it outlives its host.
+// bridgeRole is a bridge that does what its test says. With the argument "stay" it outlives its host, with "late" it has
+// no reaper before it was told to end everything.
 func bridgeRole(args []string) error {
 	in, err := Enter()
 	if err != nil {
 		return err
 	}
+	conn := os.NewFile(3, "orders")
+	if slices.Contains(args, "late") {
+		told := make(chan os.Signal, 1)
+		signal.Notify(told, emptySignal)
+		if _, err := conn.WriteString("ready\n"); err != nil {
+			return err
+		}
+		<-told
+	}
 	w := worker{Reaper: NewReaper(), inside: in, children: map[int]*Child{}}
 	defer w.Close()
-	conn := os.NewFile(3, "orders")
 	lines := bufio.NewScanner(conn)
 	out := json.NewEncoder(conn)
 	for lines.Scan() {

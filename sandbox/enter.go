@@ -24,8 +24,9 @@ var here atomic.Pointer[place]
 type place struct {
 	Inside
 	marker string
-	oom    *os.File // our own oom_score_adj, opened while it could be; nil where there is none
-	name   *os.File // our own name, likewise
+	oom    *os.File       // our own oom_score_adj, opened while it could be; nil where there is none
+	name   *os.File       // our own name, likewise
+	empty  chan os.Signal // emptySignal, taken up before Start is told that it may be sent; nil but on rung subreaper
 }
 
 // Enter makes this process the bridge that Start asked for. It must come first: on Linux it executes the program again,

@@ -47,12 +47,17 @@ func enter(s setup) (place, error) {
 		}
 	}
 	swallowSignals()
+	p := place{oom: oom, name: name}
+	if s.Rung == Subreaper {
+		p.empty = make(chan os.Signal, 1)
+		signal.Notify(p.empty, emptySignal)
+	}
 	if s.Rung == Subreaper && s.Trial {
 		if err := orphanReturns(); err != nil {
 			return place{}, err
 		}
 	}
-	return place{oom: oom, name: name}, nil
+	return p, nil
 }
 
 // prepare runs with the capabilities of the new user namespace, on one thread.

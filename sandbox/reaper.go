@@ -56,7 +56,6 @@ type Child struct {
 func NewReaper() *Reaper {
 	r := &Reaper{
 		sigchld:  make(chan os.Signal, 1),
-		empty:    make(chan os.Signal, 1),
 		quit:     make(chan struct{}),
 		ended:    make(chan struct{}),
 		children: map[int]*Child{},
@@ -66,9 +65,7 @@ func NewReaper() *Reaper {
 		r.place = *p
 	}
 	signal.Notify(r.sigchld, syscall.SIGCHLD)
-	if r.place.Rung == Subreaper {
-		signal.Notify(r.empty, emptySignal)
-	}
+	r.empty = r.place.empty
 	go r.run()
 	return r
 }
@@ -76,7 +73,9 @@ func NewReaper() *Reaper {
 // Close stops reaping; it kills nothing.
 func (r *Reaper) Close() {
 	signal.Stop(r.sigchld)
-	signal.Stop(r.empty)
+	if r.empty != nil {
+		signal.Stop(r.empty)
+	}
 	r.once.Do(func() { close(r.quit) })
 	<-r.ended
 }

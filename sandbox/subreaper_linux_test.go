@@ -60,3 +60,18 @@ func TestNothingIsStartedAfterTheProof(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// The order to end everything can come as soon as the bridge is launched, before it reaps anything.
+func TestI10_AStopRightAfterTheLaunchIsHeard(t *testing.T) {
+	b := startBridge(t, Launch{Rung: Subreaper, Args: []string{"late"}})
+	if _, err := b.lines.ReadBytes('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(b.Record().PID, emptySignal); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the proof", func() bool { return saysEmpty(b.Record().PID) })
+	if v := b.Stop(within(t)); v.Proof != ProofSubreaper {
+		t.Errorf("%+v", v)
+	}
+}
