@@ -295,6 +295,54 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// A disk that is full of the journal's own log is full for nobody: the log is brought in, as often as it takes, the
+// reserve is there afterwards, and no caller hears of it.
+func TestLogAloneFillsTheDisk(t *testing.T) {
+	if !inNamespace(t) {
+		return
+	}
+	w, _, _ := smallDisk(t)
+	f := w.open()
+	defer f.close()
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session.SessionID
+	await(t, "the host's reserve", func() bool { return exists(w.path("baton/state/reserve")) })
+	host := w.hostPID()
+	broughtIn, was, turns := 0, int64(0), 0
+	for ; broughtIn < 2; turns++ {
+		if turns == 3000 {
+			t.Fatalf("the log was brought in %d times in %d turns; it has %d bytes", broughtIn, turns, was)
+		}
+		sent := call[sessions.SendResult](f, "session_send", args{"session_id": s, "text": "[say 1] on.", "command_id": fmt.Sprint("c-", turns), "wait_seconds": 20})
+		if sent.Command.State != sessions.CommandCompleted {
+			t.Fatalf("turn %d: %+v", turns, sent.Command)
+		}
+		info, err := os.Stat(w.path("baton/state/journal.db-wal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() < was {
+			broughtIn++
+		}
+		was = info.Size()
+	}
+	await(t, "the reserve again", func() bool { return exists(w.path("baton/state/reserve")) })
+	evs := f.events(s)
+	if n := count(evs, sessions.EventCommandSettled, ""); n != 0 {
+		t.Errorf("%d ends of no command", n)
+	}
+	for n := range turns {
+		if c := fmt.Sprint("c-", n); count(evs, sessions.EventCommandSettled, c) != 1 || words(evs, c) != directive.Words(1) {
+			t.Errorf("of %s there is %q", c, words(evs, c))
+		}
+	}
+	if pid := w.hostPID(); pid != host {
+		t.Errorf("host %d took over from host %d", pid, host)
+	}
+	if out, errs, status := w.verb("journal", "check"); status != 0 {
+		t.Errorf("check: %s%s", out, errs)
+	}
+}
+
 // A host that starts on a full disk adopts what lives, reads what is there and refuses the rest; so does it end a session.
 func TestHostStartsOnAFullDisk(t *testing.T) {
 	if inNamespace(t) {

@@ -39,6 +39,37 @@ func openJournal(ctx context.Context, p place.Places, o journal.Options) (*journ
 	return journal.Open(ctx, p.Journal(), o)
 }
 
+// trimPatience is how long those who read are waited for when room is needed.
+const trimPatience = 2 * time.Second
+
+// longLog tells whether the journal's log takes more room than the reserve, so that it is worth to be brought in.
+func (s *storage) longLog() bool {
+	n, err := s.j.LogSize()
+	return err == nil && n > reserveBytes
+}
+
+// makeRoom brings a long log into the journal and gives its room back to the disk. The journal may have to grow for
+// that: where it cannot, into the room of the reserve, which is made again at once.
+func (s *storage) makeRoom(ctx context.Context) error {
+	trim := func() error {
+		ctx, cancel := context.WithTimeout(ctx, trimPatience)
+		defer cancel()
+		return s.j.Trim(ctx)
+	}
+	err := trim()
+	if sessions.CodeOf(err) != sessions.CodeStorageFull || os.Remove(reservePath(s.places)) != nil {
+		return err
+	}
+	defer s.remakeReserve()
+	return trim()
+}
+
+func (s *storage) remakeReserve() {
+	if err := keepReserve(s.places); err != nil {
+		s.log.Warn().Err(err).Msg("no room could be reserved")
+	}
+}
+
 // keepReserve makes the reserve when it is not there. It is no file with holes and nothing that compresses.
 func keepReserve(p place.Places) (err error) {
 	path := reservePath(p)

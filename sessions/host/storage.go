@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +39,7 @@ type storage struct {
 
 	asks chan chan error // callers that wait for the outcome of an attempt
 	hurt chan struct{}   // a change was refused; holds one
+	full atomic.Bool     // one was refused for a lack of room
 
 	mu    sync.Mutex
 	again chan struct{} // closed by the next recovery
@@ -86,7 +88,10 @@ func (s *storage) mend(ctx, life context.Context, err error) error {
 	default:
 	}
 	if sessions.CodeOf(err) == sessions.CodeStorageFull {
-		return err // nothing is broken: room has to be made
+		if !s.longLog() {
+			return err // nothing is broken: room has to be made by others
+		}
+		s.full.Store(true)
 	}
 	answer := make(chan error, 1)
 	select {
@@ -176,15 +181,38 @@ func (s *storage) attempt(ctx context.Context) error {
 		return err // not the journal's doing: another process holds it, say
 	}
 	if err != nil {
-		// To open it again gives up what still reads, so it comes after a look at the disk.
-		if err := s.probe(); err != nil {
-			return err
-		}
-		if err := s.j.Reopen(ctx); err != nil {
+		if err := s.reopen(ctx, sessions.CodeOf(err) == sessions.CodeStorageFull && s.longLog()); err != nil {
 			return err
 		}
 	}
-	return s.j.Update(ctx, func(tx *journal.Tx) error { return tx.SetCursor(mendedName, time.Now().UnixNano()) })
+	if s.full.Swap(false) { // by more than what follows writes
+		if err := s.makeRoom(ctx); err != nil {
+			return err
+		}
+	}
+	took := func() error {
+		return s.j.Update(ctx, func(tx *journal.Tx) error { return tx.SetCursor(mendedName, time.Now().UnixNano()) })
+	}
+	err = took()
+	if sessions.CodeOf(err) != sessions.CodeStorageFull || !s.longLog() {
+		return err
+	}
+	if err := s.makeRoom(ctx); err != nil {
+		return err
+	}
+	return took()
+}
+
+// reopen opens the journal again, after a look at the disk, since that gives up what still reads. spend gives it the
+// room of the reserve to bring its log in.
+func (s *storage) reopen(ctx context.Context, spend bool) error {
+	if spend && os.Remove(reservePath(s.places)) == nil {
+		defer s.remakeReserve()
+	}
+	if err := s.probe(); err != nil {
+		return err
+	}
+	return s.j.Reopen(ctx)
 }
 
 // probe writes and syncs a file beside the journal, at an offset that the journal itself may need.

@@ -28,9 +28,9 @@ const checkLimit = 100
 // read beside it is checked nevertheless; an error means that the check itself could not be made.
 func (j *Journal) Check(ctx context.Context) ([]Problem, error) {
 	var found []Problem
-	err := j.View(ctx, func(tx *Tx) error {
-		for _, rule := range rules() {
-			n := 0
+	for _, rule := range rules() {
+		n := 0
+		err := j.View(ctx, func(tx *Tx) error { // one each: what is read for long holds the log back
 			err := tx.query(func(r *row) error {
 				p := Problem{What: rule.what, Session: r.text(), ID: r.text(), Detail: rule.detail}
 				if extra := r.text(); extra != "" {
@@ -42,17 +42,17 @@ func (j *Journal) Check(ctx context.Context) ([]Problem, error) {
 				found = append(found, p)
 				return nil
 			}, rule.sql, rule.args...)
-			if err == nil {
-				continue
+			if err != nil && tx.mend(err) {
+				found = append(found, Problem{What: rule.what, Detail: fmt.Sprintf("cannot be read: %v", err)})
+				return nil
 			}
-			if !tx.mend(err) {
-				return err
-			}
-			found = append(found, Problem{What: rule.what, Detail: fmt.Sprintf("cannot be read: %v", err)})
+			return err
+		})
+		if err != nil {
+			return found, err
 		}
-		return nil
-	})
-	return found, err
+	}
+	return found, nil
 }
 
 type rule struct {

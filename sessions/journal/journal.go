@@ -28,7 +28,7 @@ type Options struct {
 
 	disk       disk        // nil: the operating system's
 	vfs        string      // "": the operating system's
-	checkpoint int         // length of the log, in pages, at which it is brought into the database; 0: 1000
+	checkpoint int         // length of the log, in pages, at which it is brought into the database; 0: 4000
 	steps      []migration // nil: those of this build
 }
 
@@ -51,6 +51,10 @@ type Journal struct {
 	last     time.Time // of the last update: time does not run backwards in here
 	known    known
 
+	rest   sync.Mutex
+	gate   chan struct{} // closed when readers may go on; nil: they may
+	rested chan *conn    // what they gave back meanwhile
+
 	mu       sync.Mutex
 	failed   error // why nothing is acknowledged any more
 	degraded error // the first damage that a read met
@@ -72,20 +76,11 @@ func (j *Journal) Health() error {
 
 // View runs fn on a snapshot of what is committed. It waits for a free reader; ctx ends the wait and the reading.
 func (j *Journal) View(ctx context.Context, fn func(*Tx) error) (err error) {
-	var c *conn
-	select {
-	case <-j.stop:
-		return ErrClosed
-	default:
+	c, err := j.reader(ctx)
+	if err != nil {
+		return err
 	}
-	select {
-	case c = <-j.readers:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-j.stop:
-		return ErrClosed
-	}
-	defer func() { j.readers <- c }()
+	defer j.giveBack(c)
 	if c == nil {
 		return j.Health()
 	}

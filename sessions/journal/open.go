@@ -40,7 +40,7 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 		}
 	}
 	j := &Journal{path: path, o: o, jobs: make(chan *job), control: make(chan func()), stop: make(chan struct{}),
-		stopped: make(chan struct{}), readers: make(chan *conn, o.Readers)}
+		stopped: make(chan struct{}), readers: make(chan *conn, o.Readers), rested: make(chan *conn, o.Readers)}
 	j.release, err = o.disk.claim(path)
 	if err != nil {
 		return nil, opening(path, err)

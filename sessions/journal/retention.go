@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -127,20 +125,13 @@ func (j *Journal) shrink(ctx context.Context) error {
 			return err
 		}
 	}
-	return j.onWriter(ctx, func() error {
-		if err := j.refusal(); err != nil {
-			return err
-		}
-		// Without patience: a reader that is at work must not hold up the writer. The next purge tries again.
-		if err := j.writer.db.BusyTimeout(0); err != nil {
-			return refuse(j.path, "checkpoint", err)
-		}
-		_, _, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
-		if err != nil && !errors.Is(err, sqlite3.BUSY) {
-			return j.writeFailed("checkpoint", err)
-		}
-		return refuse(j.path, "checkpoint", j.writer.db.BusyTimeout(busyTimeout))
-	})
+	// A reader that is at work for long must not hold up the writer. The next purge tries again.
+	patience, cancel := context.WithTimeout(ctx, readerPatience)
+	defer cancel()
+	if err := j.Trim(patience); err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+		return err
+	}
+	return nil
 }
 
 // Size is the room that the journal takes on the disk.

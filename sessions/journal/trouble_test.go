@@ -55,7 +55,7 @@ func warnings(n int) []sessions.Event {
 }
 
 func TestFullDiskRefusesAndRecovers(t *testing.T) {
-	for name, cause := range map[string]error{"SQLite's word": sqlite3.FULL, "quota": syscall.EDQUOT} {
+	for name, cause := range map[string]error{"SQLite's word": sqlite3.FULL, "the system's": syscall.ENOSPC, "quota": syscall.EDQUOT} {
 		t.Run(name, func(t *testing.T) {
 			d := newFakeDisk(t, 1)
 			j := openFake(t, d)

@@ -134,12 +134,18 @@ func (f *watched) write(p []byte, off int64) error {
 	return f.w.saw("write", f.name, err)
 }
 
-// flush has the disk know of everything that was written to this file.
+// flush has the disk know of everything that was written to this file. What fails is a write to SQLite, in whatever call
+// it comes out: after a sync that failed nothing could be believed any more, after a write that found no room all is as
+// it was.
 func (f *watched) flush() error {
 	if !f.log {
 		return nil
 	}
-	return f.w.log.flush(f.write)
+	err := f.w.log.flush(f.write)
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return vfs.SystemError(err, sqlite3.IOERR_WRITE)
+	}
+	return err
 }
 
 func (f *watched) ReadAt(p []byte, off int64) (int, error) {

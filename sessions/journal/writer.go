@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -255,23 +253,4 @@ func (j *Journal) writeFailed(doing string, err error) error {
 		return sessions.AsError(err).With("recorded", "unknown")
 	}
 	return err
-}
-
-// trimLog brings a long log into the database. Readers that hold it back are tried again when it has grown as much.
-func (j *Journal) trimLog() {
-	if j.writer.walPages < j.nextTrim {
-		return
-	}
-	n, moved, err := j.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-	if err == nil {
-		err = j.file.syncLost()
-	}
-	if err != nil && !errors.Is(err, sqlite3.BUSY) {
-		j.writeFailed("checkpoint", err)
-		return
-	}
-	j.nextTrim = j.o.checkpoint
-	if moved < n {
-		j.nextTrim = n + j.o.checkpoint
-	}
 }
