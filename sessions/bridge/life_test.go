@@ -56,6 +56,27 @@ func TestAgentExitsWhileACommandRuns(t *testing.T) {
 	}
 }
 
+// That an agent has ended may be known before what it said last was read.
+func TestLastWordsAreWaitedFor(t *testing.T) {
+	for name, held := range map[string]bool{"read a moment later": false, "somebody else holds the pipe": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &agentProcess{stderr: &tail{max: maxSaid}, spoke: make(chan struct{})}
+				go func() {
+					time.Sleep(time.Second / 2)
+					p.stderr.Write([]byte("last words"))
+					if !held {
+						close(p.spoke)
+					}
+				}()
+				if got := p.lastWords(); got != "last words" {
+					t.Errorf("%q", got)
+				}
+			})
+		})
+	}
+}
+
 // What waited behind the end was not given to the agent, and that is told.
 func TestWhatWasTakenIsTold(t *testing.T) {
 	w := begin(t, func(f *fake) {

@@ -228,11 +228,7 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 	}
 	select {
 	case <-p.child.Done():
-		select { // its last words may still be in the pipe, which what it started may hold open
-		case <-p.spoke:
-		case <-time.After(time.Second):
-		}
-		said, stray := p.stderr.String(), p.stray()
+		said, stray := p.lastWords(), p.stray()
 		e := sessions.Errorf(sessions.CodeAgentExited, "%s ended during its handshake: %s%s", p.name(), overLimit(p.conn.Err()), p.ending())
 		if said != "" {
 			e = e.With("stderr", said)
@@ -309,6 +305,16 @@ func overLimit(err error) string {
 		return "its link was ended: " + err.Error() + "; then "
 	}
 	return ""
+}
+
+// lastWords is what an agent that has ended wrote to its standard error. The end of that may still be in the pipe, which
+// what it started may hold open.
+func (p *agentProcess) lastWords() string {
+	select {
+	case <-p.spoke:
+	case <-time.After(time.Second):
+	}
+	return p.stderr.String()
 }
 
 // stray is the end of what the agent wrote to its standard output that is none of its protocol: some say there why they end.

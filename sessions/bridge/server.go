@@ -3,6 +3,7 @@ package bridge
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -28,14 +29,27 @@ type hostConn struct {
 	gone     atomic.Bool   // the connection is lost or replaced
 }
 
-// accept takes host connections until the listener is closed.
+// acceptPause is between a connection that could not be taken and the next try.
+const acceptPause = 50 * time.Millisecond
+
+// accept takes host connections until the listener is closed. A machine that is short of descriptors or of memory for a
+// moment must not leave a bridge that no host ever reaches again.
 func (b *Bridge) accept() {
 	for {
 		conn, err := b.o.Listener.Accept()
-		if err != nil {
+		switch {
+		case err == nil:
+			b.wg.Go(func() { b.serve(&hostConn{Conn: conn}) })
+			continue
+		case errors.Is(err, net.ErrClosed):
 			return
 		}
-		b.wg.Go(func() { b.serve(&hostConn{Conn: conn}) })
+		b.o.Log.Warn().Err(err).Msg("a host's connection could not be taken")
+		select {
+		case <-time.After(acceptPause):
+		case <-b.ended:
+			return
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 				exit.Code, exit.Signal = p.child.Status()
 			case <-time.After(2 * time.Second):
 			}
-			exit.Stderr, exit.Stdout = p.stderr.String(), p.stray()
+			exit.Stderr, exit.Stdout = p.lastWords(), p.stray()
 		}
 		b.rec.close()
 		b.veil.close(b.event)
