@@ -134,7 +134,7 @@ var endings = []struct {
 	}},
 	{"bridge kills all", func(t *testing.T, b *bridge) bool {
 		began := time.Now()
-		a := b.order(t, order{Do: "killall", Limit: 20 * time.Second})
+		a := b.order(t, order{Do: "killall", Limit: patience})
 		t.Logf("%v in %s", a.OK, time.Since(began))
 		return a.OK
 	}},
@@ -250,7 +250,7 @@ func outlive(t *testing.T, rung Rung, mode, ending int) (claim bool, left int, t
 	claim = e.end(t, b)
 	took = time.Since(began)
 	pids := slices.DeleteFunc(witness(t, token), func(pid int) bool { return pid == b.Record().PID && ending == bridgeKills })
-	dying := 5 * time.Second // who claims nothing has waited for nobody whom it did not kill itself
+	dying := patience // who claims nothing has waited for nobody whom it did not kill itself
 	if claim || m.hops {
 		dying = 0
 	}

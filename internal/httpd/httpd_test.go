@@ -191,8 +191,9 @@ func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
 // TestSlowClients hold a connection for the patience of the server, and nothing else.
 func TestSlowClients(t *testing.T) {
-	r := serve(t, 100*time.Millisecond)
+	r := serve(t, time.Second)
 	secret := r.token("one")
+	conns := map[string]net.Conn{}
 	for name, text := range map[string]string{
 		"headers": "POST " + Path + " HTTP/1.1\r\nHost: " + r.Addr() + "\r\nX-Slow: ",
 		"body":    "POST " + Path + " HTTP/1.1\r\nHost: " + r.Addr() + "\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 10\r\n\r\n{",
@@ -204,6 +205,9 @@ func TestSlowClients(t *testing.T) {
 		if _, err := io.WriteString(conn, text); err != nil {
 			t.Fatal(err)
 		}
+		conns[name] = conn
+	}
+	for name, conn := range conns {
 		answer, err := io.ReadAll(conn) // ends when the server ends it
 		if err != nil || strings.Contains(string(answer), "200 OK") {
 			t.Errorf("%s: %q, %v", name, answer, err)

@@ -63,7 +63,7 @@ func (p *peer) hear() string {
 	return line[:len(line)-1]
 }
 
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // next is the next message of the inbox.
 func (p *peer) next() Message {

@@ -58,7 +58,7 @@ func (t *tender) overSoon(tt *testing.T) {
 	tt.Helper()
 	select {
 	case <-t.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		tt.Fatal("the tender goes on")
 	}
 }
@@ -147,7 +147,7 @@ func TestI14_SilentBridgeIsAsked(t *testing.T) {
 			if !errors.Is(err, errMute) || s.t.cause == nil {
 				t.Errorf("%v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("it is still waited for")
 		}
 	})
@@ -317,7 +317,7 @@ func TestBridgeThatDoesNotServeThisHost(t *testing.T) {
 			for range 5 { // more than a bridge that says nothing may leave without an answer
 				select {
 				case <-tries:
-				case <-time.After(20 * time.Second):
+				case <-time.After(patience):
 					t.Fatal("it is not tried again")
 				}
 			}

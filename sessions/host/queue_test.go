@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -240,7 +239,7 @@ func TestPromptCarriesWhatWasAsked(t *testing.T) {
 func TestSendThatWaitsMeetsAQuestion(t *testing.T) {
 	s := newRig(t).runs()
 	s.asks("h", once...)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	res, err := s.r.Send(ctx, s.r.who, sessions.SendArgs{SessionID: s.id, CommandID: "q", Text: "t", WhenBusy: "queue", WaitSeconds: ptr(50)})
 	if err != nil || !res.Session.NeedsInput || res.Command.State != sessions.CommandQueued {

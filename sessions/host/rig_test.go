@@ -20,6 +20,9 @@ import (
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
+// patience is when a test gives up waiting for something that should come at once.
+const patience = 60 * time.Second
+
 // rig is a host with a real journal and without processes: its tenders do nothing, and what a bridge would say is given to
 // the host as its frames.
 type rig struct {
@@ -384,7 +387,7 @@ func within(t *testing.T, fn func() error, then func()) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it does not return")
 		return nil
 	}
@@ -393,7 +396,7 @@ func within(t *testing.T, fn func() error, then func()) error {
 // waiting returns once somebody waits for the session, or for any when id is "".
 func (r *rig) waiting(id string) {
 	r.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) { // a waiter announces itself nowhere else
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // a waiter announces itself nowhere else
 		r.hub.mu.Lock()
 		n := len(r.hub.sessions[id])
 		if id == "" {
@@ -414,7 +417,7 @@ func (r *rig) answering(s *session, request string) {
 	r.t.Helper()
 	w := r.hub.add([]string{s.id}, true)
 	defer w.remove()
-	for timeout := time.After(20 * time.Second); s.request(request).State == sessions.RequestPending; {
+	for timeout := time.After(patience); s.request(request).State == sessions.RequestPending; {
 		select {
 		case <-w.ch:
 		case <-timeout:
@@ -425,7 +428,7 @@ func (r *rig) answering(s *session, request string) {
 
 // contextEnding is for a call that must not wait long; it ends with the test.
 func contextEnding(t *testing.T) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), 20*time.Second)
+	return context.WithTimeout(t.Context(), patience)
 }
 
 // noCommand wants that nothing was kept of a command.

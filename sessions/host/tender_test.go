@@ -29,7 +29,7 @@ func (s *session) serves(hello bridge.Hello) *line {
 	ours, theirs := net.Pipe()
 	l := &line{t: s.r.t, conn: theirs, r: bufio.NewReader(theirs), done: make(chan error, 1)}
 	s.r.t.Cleanup(func() { theirs.Close() })
-	if err := theirs.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := theirs.SetDeadline(time.Now().Add(patience)); err != nil {
 		s.r.t.Fatal(err)
 	}
 	go func() {
@@ -103,7 +103,7 @@ func (l *line) over() error {
 	select {
 	case err := <-l.done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		l.t.Fatal("serve goes on")
 		return nil
 	}
@@ -207,7 +207,7 @@ func TestStartWithoutItsLaunch(t *testing.T) {
 	select {
 	case err := <-l.done:
 		refused(t, err, sessions.CodeIncomplete, "nothing was sent")
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it still waits")
 	}
 	if s.t.cause == nil {
@@ -222,7 +222,7 @@ func TestEndOfTheHostEndsServing(t *testing.T) {
 		"a bridge that does not read": func(s *session, l *line) {
 			s.send("c") // net.Pipe has no buffer: the prompt waits for its reader
 			s.t.kicked <- struct{}{}
-			l.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			l.conn.SetReadDeadline(time.Now().Add(patience))
 			if _, err := l.r.ReadByte(); err != nil {
 				t.Error(err)
 			}
@@ -235,7 +235,7 @@ func TestEndOfTheHostEndsServing(t *testing.T) {
 			s.r.end()
 			select {
 			case <-l.done:
-			case <-time.After(20 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("it does not end")
 			}
 			s.r.j.View(t.Context(), func(tx *journal.Tx) error {

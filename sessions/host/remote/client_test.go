@@ -212,7 +212,7 @@ func TestNoHost(t *testing.T) {
 	}
 	t.Run("and starts do not help", func(t *testing.T) {
 		starts := 0
-		c := New(Options{Socket: path, Patience: 50 * time.Millisecond, Start: func(context.Context) error { starts++; return nil }})
+		c := New(Options{Socket: path, Patience: time.Second, Start: func(context.Context) error { starts++; return nil }})
 		if _, err := c.Send(context.Background(), anybody, sessions.SendArgs{}); !errors.Is(err, ErrNoHost) || starts < 2 {
 			t.Errorf("after %d starts: %v", starts, err)
 		}

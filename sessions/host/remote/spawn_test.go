@@ -37,6 +37,7 @@ func play(role string) int {
 		case "mute host":
 			err = playHost(p, false)
 		case "loser":
+			note(p, "losers", strconv.Itoa(os.Getpid()))
 		case "broken host":
 			err = errors.New("cannot open the journal: it is on fire")
 		case "refusing host":
@@ -398,17 +399,23 @@ func TestStartThatFails(t *testing.T) {
 	}{
 		{"broken host", sessions.CodeInternal, []string{"exit status 3", "cannot open the journal: it is on fire", "host.log"}},
 		{"refusing host", sessions.CodeStorageFull, []string{"no room for /", "journal.db (make some)"}},
-		{"loser", sessions.CodeTimeout, []string{"enough"}},
-		{"mute host", sessions.CodeTimeout, []string{"enough"}},
+		{"loser", sessions.CodeTimeout, []string{"enough"}},     // once two have lost
+		{"mute host", sessions.CodeTimeout, []string{"enough"}}, // once it is the host
 	} {
 		t.Run(c.role, func(t *testing.T) {
 			p := home(t)
 			spawning(t, p)
-			ctx, cancel := context.WithTimeoutCause(context.Background(), 300*time.Millisecond, errors.New("enough"))
-			if c.code != sessions.CodeTimeout {
-				ctx, cancel = context.WithCancel(context.Background())
+			ctx, cancel := context.WithCancelCause(context.Background())
+			var watching sync.WaitGroup
+			defer watching.Wait()
+			defer cancel(nil)
+			if c.code == sessions.CodeTimeout {
+				watching.Go(func() {
+					for len(notes(p, "losers")) < 2 && len(notes(p, "hosts")) < 1 && pause(ctx, 0) == nil {
+					}
+					cancel(errors.New("enough"))
+				})
 			}
-			defer cancel()
 			_, err := New(At(p, c.role)).Send(ctx, anybody, sessions.SendArgs{})
 			if sessions.CodeOf(err) != c.code {
 				t.Fatalf("got %v", err)
