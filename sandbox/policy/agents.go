@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sessions"
 )
 
 // folder is one that an agent keeps its own things in: writable, because an agent without state does not start.
@@ -67,12 +68,16 @@ func folders(runner string) (own []folder, known bool) {
 }
 
 // state makes the agent's own folders writable, with what is to be kept in them.
-func (c *compiler) state() {
+func (c *compiler) state() error {
 	own, known := folders(c.Runner)
 	for _, f := range own {
 		path := c.path(f)
 		if path == "" {
 			continue
+		}
+		if link := c.leadsOut(path); link != "" {
+			return sessions.Errorf(sessions.CodeInvalidParams, "%s, which the agent writes its state to, leads by %s out of the folders that the session is bound to", path, link).
+				Do("put a directory there, or keep the agent's state outside of: %s", strings.Join(c.Bound, ", "))
 		}
 		if known && !f.file {
 			if err := os.MkdirAll(path, 0o700); err != nil {
@@ -98,6 +103,45 @@ func (c *compiler) state() {
 			c.keep(real, filepath.Join(real, name))
 		}
 	}
+	return nil
+}
+
+// leadsOut is the symbolic link by which a path leads out of the folders that the caller is bound to, "" when none does:
+// whatever lies in them, the caller's sessions may have put there.
+func (c *compiler) leadsOut(path string) (link string) {
+	in := func(p string) bool { return slices.ContainsFunc(c.Bound, func(f string) bool { return within(p, f) }) }
+	at, rest := "/", strings.Split(filepath.Clean(path), "/")
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, part)
+		target, err := os.Readlink(next)
+		if err != nil { // no link, or nothing: what is made there is made here
+			at = next
+			continue
+		}
+		if in(next) && link == "" {
+			link = next
+		}
+		if links++; links > 40 {
+			return link // and nothing opens it
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = slices.Concat(strings.Split(target, "/"), rest)
+	}
+	if in(at) {
+		return ""
+	}
+	return link
 }
 
 // path is where the folder is for this session, "" when nobody knows.

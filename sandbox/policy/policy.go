@@ -44,6 +44,7 @@ type Ask struct {
 	Env        []string // the agent's
 	Own        []string // Baton's own directories
 	Config     string   // Baton's configuration file, which need not exist; "": none
+	Bound      []string // real paths of folders that the caller's sessions work in and in no other; none: it is not bound
 }
 
 // Policy is what a launch needs of it. The zero value is that of a session without any.
@@ -109,7 +110,9 @@ func (c *compiler) around() error {
 	for _, root := range c.roots {
 		c.rules[root] = sandbox.Writable
 	}
-	c.state()
+	if err := c.state(); err != nil {
+		return err
+	}
 	for _, root := range c.roots {
 		c.repositories(root)
 		c.startFiles(root)

@@ -144,3 +144,81 @@ func TestHomeAsWorkspace(t *testing.T) {
 		}
 	}
 }
+
+// Of a caller who is bound to folders no link that lies in them makes what an agent keeps its state in one elsewhere.
+func TestStateOfABoundCaller(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lay     func(t *testing.T, home, outside string)
+		codex   string // CODEX_HOME, below home
+		bound   string // below home
+		refused bool
+	}{
+		"a folder of its own":         {codex: "bound/codex", bound: "bound"},
+		"a link out":                  {codex: "bound/codex", bound: "bound", lay: linked("bound/codex", ""), refused: true},
+		"a link above it":             {codex: "bound/a/codex", bound: "bound", lay: linked("bound/a", ""), refused: true},
+		"a link to what is not there": {codex: "bound/codex", bound: "bound", lay: linked("bound/codex", "none"), refused: true},
+		"by two links": {codex: "way", bound: "bound", lay: func(t *testing.T, home, outside string) {
+			linked("bound/on", "")(t, home, outside)
+			put(t, filepath.Join(home, "bound/on"), filepath.Join(home, "way"))
+		}, refused: true},
+		"a link within": {codex: "bound/codex", bound: "bound", lay: func(t *testing.T, home, _ string) {
+			put(t, filepath.Join(home, "bound"), filepath.Join(home, "bound/codex"))
+		}},
+		"the user's own link": {codex: "codex", bound: "bound", lay: linked("codex", "")},
+		"the home itself":     {bound: ".", lay: linked(".codex", ""), refused: true},
+		"no bound":            {codex: "bound/codex", lay: linked("bound/codex", "")},
+		"links in a circle":   {codex: "bound/codex", bound: "bound", lay: func(t *testing.T, home, _ string) { put(t, "codex", filepath.Join(home, "bound/codex")) }, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, outside := realTemp(t), realTemp(t)
+			work := filepath.Join(home, "bound/work")
+			if err := os.MkdirAll(work, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if tt.lay != nil {
+				tt.lay(t, home, outside)
+			}
+			a := Ask{Sandbox: sessions.SandboxWorkspaceWrite, Around: true, Runner: "codex", Cwd: work, Env: []string{"HOME=" + home}}
+			if tt.codex != "" {
+				a.Env = append(a.Env, "CODEX_HOME="+filepath.Join(home, tt.codex))
+			}
+			if tt.bound != "" {
+				a.Bound = []string{filepath.Join(home, tt.bound)}
+			}
+			p, err := Compile(a)
+			if tt.refused {
+				if e := sessions.AsError(err); err == nil || e.Code != sessions.CodeInvalidParams || e.Action == "" {
+					t.Errorf("%v, writable %q", err, p.Writable)
+				}
+			} else if err != nil {
+				t.Error(err)
+			}
+			if entries, err := os.ReadDir(outside); err != nil || tt.refused && len(entries) > 0 {
+				t.Errorf("made outside: %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+func realTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func put(t *testing.T, to, link string) {
+	t.Helper()
+	if err := os.Symlink(to, link); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// linked lays a link in the home to a place outside of it.
+func linked(path, place string) func(t *testing.T, home, outside string) {
+	return func(t *testing.T, home, outside string) {
+		put(t, filepath.Join(outside, place), filepath.Join(home, path))
+	}
+}

@@ -157,7 +157,7 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a creation) (cr
 			return sessions.Errorf(sessions.CodeFenced, "session %s was cancelled before it was created", a.SessionID).Do("take a new session_id")
 		}
 		row := journal.Session{ID: id.session, Principal: who.Principal, Runner: a.Runner, Cwd: a.Cwd, Title: a.Title,
-			Generation: id.generation, Asked: a.Selection(), Settings: keptSettings(a.Settings), WorkspaceID: sessions.DerivedID("workspace", "", a.Cwd)}
+			Generation: id.generation, Asked: a.Selection(), Settings: keptSettings(a.Settings, who.Folders), WorkspaceID: sessions.DerivedID("workspace", "", a.Cwd)}
 		if a.native != "" {
 			if err := notAdopted(tx, who, a.Runner, a.native); err != nil {
 				return err
@@ -351,7 +351,7 @@ func (h *Host) plan(who sessions.Caller, session, generation, name string, w wor
 		Open: sessions.OpenParams{Session: session, Generation: generation, Runner: name, Cwd: w.cwd, Selection: s.Selection(),
 			WritableRoots: w.roots, MCPServers: s.MCPServers, Options: options, Hidden: hidden},
 		Secret: slices.Sorted(maps.Keys(s.Env))}
-	files, err := h.files(runner, &spec, len(who.Folders) > 0)
+	files, err := h.files(runner, &spec, who.Folders)
 	if err != nil {
 		return launch{}, runner, err
 	}

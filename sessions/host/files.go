@@ -28,13 +28,13 @@ func (h *Host) enforces(around bool) bool {
 // is let by an approval; around it they hide what no session needs. It goes by the path of its directory, which another
 // session of that caller's may have made a link meanwhile: of a caller who is bound to folders the whole sandbox is around
 // Codex too, where that can be. nil where nothing can be enforced, and with full access.
-func (h *Host) files(runner config.Runner, spec *bridge.Spec, bound bool) (*sandbox.Filesystem, error) {
+func (h *Host) files(runner config.Runner, spec *bridge.Spec, folders []string) (*sandbox.Filesystem, error) {
 	if !h.enforces(runner.Protocol == protocolACP) {
 		return nil, nil
 	}
 	open := &spec.Open
-	a := policy.Ask{Sandbox: open.Selection.Sandbox, Around: runner.Protocol == protocolACP || bound, Runner: runner.Name, Argv: spec.Argv, Cwd: spec.Dir,
-		Roots: open.WritableRoots, Env: spec.Env, Own: h.masks(), Config: h.o.Places.Config}
+	a := policy.Ask{Sandbox: open.Selection.Sandbox, Around: runner.Protocol == protocolACP || len(folders) > 0, Runner: runner.Name, Argv: spec.Argv, Cwd: spec.Dir,
+		Roots: open.WritableRoots, Env: spec.Env, Own: h.masks(), Config: h.o.Places.Config, Bound: folders}
 	if runner.Protocol == protocolAppServer {
 		a.Runner = "codex" // whatever the configuration calls it: it keeps its state, and its login, where Codex does
 	}

@@ -153,12 +153,20 @@ func (r *resumption) plan(s journal.Session, g journal.Generation) error {
 	if !isAccount(g.AccountDigest, accountEnv(r.who.Env, settings)) {
 		return otherAccount(s.ID)
 	}
-	w, err := r.h.workspaceAgain(r.who, s.Cwd, settings.WritableRoots, s.Settings.WritableRoots)
+	if len(r.who.Folders) > 0 && settings.Sandbox == sessions.SandboxFullAccess {
+		return sessions.Errorf(sessions.CodeUnsupported, "session %s was asked for sandbox %s last, which is not for a caller who is bound to folders", s.ID, settings.Sandbox).
+			Do("ask for another sandbox")
+	}
+	who := r.who
+	if who.Folders, err = stillBound(s, who.Folders); err != nil {
+		return err
+	}
+	w, err := r.h.workspaceAgain(who, s.Cwd, settings.WritableRoots, s.Settings.WritableRoots)
 	if err != nil {
 		return err
 	}
 	settings.WritableRoots = w.roots
-	l, runner, err := r.h.plan(r.who, s.ID, r.generation, s.Runner, w, settings)
+	l, runner, err := r.h.plan(who, s.ID, r.generation, s.Runner, w, settings)
 	if err != nil {
 		return err
 	}
@@ -346,7 +354,7 @@ func (r *resumption) applyStart(tx *journal.Tx, c *changes, s journal.Session, a
 	}
 	r.open(s)
 	if _, err := tx.UpdateSession(s.ID, func(s *journal.Session) {
-		s.Asked, s.Settings = r.asked.Selection(), keptSettings(r.asked)
+		s.Asked, s.Settings = r.asked.Selection(), keptSettings(r.asked, boundTo(s.Settings.Folders, r.who.Folders))
 	}); err != nil {
 		return err
 	}

@@ -21,8 +21,8 @@ func defaults(s *sessions.Settings) {
 }
 
 // keptSettings is what of the settings may be stored: names in place of secrets.
-func keptSettings(s sessions.Settings) journal.Settings {
-	k := journal.Settings{AutoAnswer: s.AutoAnswer, WritableRoots: s.WritableRoots, EnvUnset: s.EnvUnset, RunnerOptions: s.RunnerOptions}
+func keptSettings(s sessions.Settings, folders []string) journal.Settings {
+	k := journal.Settings{Folders: folders, AutoAnswer: s.AutoAnswer, WritableRoots: s.WritableRoots, EnvUnset: s.EnvUnset, RunnerOptions: s.RunnerOptions}
 	for name := range s.Env {
 		k.EnvNames = append(k.EnvNames, name)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
+	"github.com/batonmcp/baton/sessions/journal"
 )
 
 // workspace is where a session works: paths without symbolic links, so that none can lead elsewhere later, and the
@@ -93,8 +94,8 @@ func (h *Host) directory(w *workspace, who sessions.Caller, name, path string) (
 		}
 	}
 	if len(who.Folders) > 0 && !slices.ContainsFunc(who.Folders, func(f string) bool { return inside(real, f) }) {
-		return "", sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q leads out of the folders that the caller is bound to", name, path).
-			Do("use one of: %s", strings.Join(who.Folders, ", "))
+		return "", sessions.Errorf(sessions.CodeInvalidParams, "%s %.200q leads out of the folders that the session is bound to", name, path).
+			Do("use one of: %s; for more, create a session without that bound", strings.Join(who.Folders, ", "))
 	}
 	pin, err := sandbox.PinDir(real)
 	if err != nil {
@@ -102,6 +103,40 @@ func (h *Host) directory(w *workspace, who sessions.Caller, name, path string) (
 	}
 	w.pins = append(w.pins, pin)
 	return real, nil
+}
+
+// boundTo are the folders that a session stays bound to: those of whoever made it, or those of the first who was bound.
+func boundTo(was, now []string) []string {
+	if len(was) > 0 {
+		return was
+	}
+	return now
+}
+
+// stillBound are the folders for the next start of a session: what bound it when it was made binds whoever resumes it,
+// its owner too, and what binds the caller binds it as well.
+func stillBound(s journal.Session, folders []string) ([]string, error) {
+	was := s.Settings.Folders
+	if len(was) == 0 || len(folders) == 0 {
+		return boundTo(was, folders), nil
+	}
+	var both []string
+	for _, a := range was {
+		for _, b := range folders {
+			switch {
+			case inside(a, b):
+				both = append(both, a)
+			case inside(b, a):
+				both = append(both, b)
+			}
+		}
+	}
+	if len(both) == 0 {
+		return nil, sessions.Errorf(sessions.CodeInvalidParams, "session %s was made in other folders (%s) than the caller is bound to", s.ID, strings.Join(was, ", ")).
+			Do("create a session in one of: %s", strings.Join(folders, ", "))
+	}
+	slices.Sort(both)
+	return slices.Compact(both), nil
 }
 
 // inside tells whether path is dir or lies in it.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/batonmcp/baton/sandbox"
+	"github.com/batonmcp/baton/sandbox/policy"
 	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/journal"
 )
@@ -147,4 +148,85 @@ func TestWorkspaceIsHeldUntilTheLaunch(t *testing.T) {
 	}
 	remake(t, w.cwd)
 	refused(t, l.unmoved(), sessions.CodeInvalidParams, w.cwd)
+}
+
+// What bound a session when it was made binds it at every later start, whoever asks for that.
+func TestResumeKeepsTheBounds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		made, resumes func(cwd string) []string
+		change        func(*sessions.ResumeArgs)
+		code          sessions.Code
+		policy        string
+		then          func(cwd string) []string // what the session is kept with
+	}{
+		"its owner":                        {made: bounds(""), policy: sessions.SandboxWorkspaceWrite, then: bounds("")},
+		"its owner, for more":              {made: bounds(""), change: func(a *sessions.ResumeArgs) { a.WritableRoots = []string{"/var/tmp"} }, code: sessions.CodeInvalidParams},
+		"its owner, for all":               {made: bounds(""), change: func(a *sessions.ResumeArgs) { a.Sandbox = sessions.SandboxFullAccess }, then: bounds("")},
+		"one with a narrower bound":        {made: bounds(".."), resumes: bounds(""), policy: sessions.SandboxWorkspaceWrite, then: bounds("..")},
+		"one with another bound":           {made: bounds(""), resumes: func(string) []string { return []string{"/usr"} }, code: sessions.CodeInvalidParams},
+		"one with a bound, where none was": {resumes: bounds(""), policy: sessions.SandboxWorkspaceWrite, then: bounds("")},
+		"without any":                      {policy: policy.Hidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.can = sandbox.Capability{Rung: sandbox.PIDNamespace, MountNamespace: true, Filesystem: true}
+			if tt.made != nil {
+				r.who.Folders = tt.made(r.cwd)
+			}
+			s := r.idle(func(a *sessions.CreateArgs) { a.Sandbox = sessions.SandboxWorkspaceWrite })
+			s.ends(sandbox.Confirmed)
+			if r.who.Folders = nil; tt.resumes != nil {
+				r.who.Folders = tt.resumes(r.cwd)
+			}
+			res, err := s.resume(func(a *sessions.ResumeArgs) {
+				if tt.change != nil {
+					tt.change(a)
+				}
+			})
+			if tt.code != "" {
+				refused(t, err, tt.code, "folders")
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := r.launched(res.Session.Generation).Open.Files
+			if files == nil || tt.policy == "" {
+				if files != nil || tt.policy != "" {
+					t.Errorf("the policy is %+v, want %q", files, tt.policy)
+				}
+			} else if files.Name != tt.policy {
+				t.Errorf("the policy is %s, want %s", files.Name, tt.policy)
+			}
+			var want []string
+			if tt.then != nil {
+				want = tt.then(r.cwd)
+			}
+			r.tx(func(tx *journal.Tx) error {
+				kept, err := tx.GetSession("", s.id)
+				if !slices.Equal(kept.Settings.Folders, want) {
+					t.Errorf("kept with %q, want %q", kept.Settings.Folders, want)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// A session that its owner gave full access is not taken up with it by a caller who is bound.
+func TestBoundCallerResumesNoFullAccess(t *testing.T) {
+	r := newRig(t)
+	s := r.idle(func(a *sessions.CreateArgs) { a.Sandbox = sessions.SandboxFullAccess })
+	s.ends(sandbox.Confirmed)
+	r.who.Folders = []string{r.cwd}
+	_, err := s.resume()
+	refused(t, err, sessions.CodeUnsupported, sessions.SandboxFullAccess, "bound")
+	if _, err := s.resume(func(a *sessions.ResumeArgs) { a.Sandbox = sessions.SandboxWorkspaceWrite }); err != nil {
+		t.Error(err)
+	}
+}
+
+// bounds is a folder as seen from the cwd.
+func bounds(from string) func(cwd string) []string {
+	return func(cwd string) []string { return []string{filepath.Join(cwd, from)} }
 }

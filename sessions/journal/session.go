@@ -48,6 +48,7 @@ type Settings struct {
 	EnvUnset      []string       `json:"env_unset,omitempty"`
 	MCPServers    []string       `json:"mcp_servers,omitempty"` // names
 	RunnerOptions map[string]any `json:"runner_options,omitempty"`
+	Folders       []string       `json:"folders,omitempty"` // that whoever made the session was bound to
 }
 
 // SessionFilter chooses sessions; an empty field chooses all.
