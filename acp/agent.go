@@ -146,6 +146,9 @@ func (a *Agent) Close(ctx context.Context) error {
 // Standing tells whether a command line is a helper that an agent keeps from turn to turn.
 func (a *Agent) Standing(argv []string) bool { return standing(argv) }
 
+// Command knows no process of the agent's as a command: the protocol does not tell how one is started.
+func (a *Agent) Command([]string) bool { return false }
+
 // do has the loop run a task and waits for its reply. The context counts until the loop takes the task; what the task
 // itself waits for is bounded by the task.
 func (a *Agent) do(ctx context.Context, run func(reply func(error))) error {

@@ -74,7 +74,8 @@ type Agent struct {
 
 	mu       sync.Mutex
 	err      error
-	standing [][]string // command lines that Codex keeps running for itself
+	standing [][]string         // command lines that Codex keeps running for itself
+	running  map[itemKey]string // scripts of the commands that run
 
 	// Loop-owned.
 	calls    map[*wire.Call]*call
@@ -107,7 +108,7 @@ func New(conn *wire.Conn, sink sessions.Sink, o Options) *Agent {
 	a := &Agent{
 		conn: conn, sink: sink, o: o.withDefaults(), notes: notes(),
 		ops: make(chan func()), done: make(chan struct{}),
-		calls: map[*wire.Call]*call{}, subs: map[string]*subAgent{}, items: map[itemKey]*item{}, told: map[itemKey]string{},
+		calls: map[*wire.Call]*call{}, subs: map[string]*subAgent{}, items: map[itemKey]*item{}, told: map[itemKey]string{}, running: map[itemKey]string{},
 		budget:   budget{threads: map[string]int64{}},
 		requests: map[string]*request{}, warned: map[string]bool{},
 	}

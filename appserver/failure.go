@@ -1,8 +1,10 @@
 package appserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/batonmcp/baton/sessions"
@@ -53,24 +55,48 @@ var failures = map[string]failure{
 }
 
 // providerCodes are names that the provider itself gives a failure, where Codex has none and passes on its answer: that of
-// an HTTP status 400, in every version from 0.125 to 0.171. Of other statuses the versions before 0.171 pass on the
-// provider's words alone.
+// an HTTP status 400, in every version from 0.125 to 0.171.
 var providerCodes = map[string]string{
 	"model_not_found": "modelNotFound", "context_length_exceeded": "contextWindowExceeded",
 	"insufficient_quota": "usageLimitExceeded", "usage_limit_reached": "usageLimitExceeded", "rate_limit_exceeded": "rateLimitExceeded",
 }
 
-// providerCode is the code in a provider's answer, "" when the message is none.
-func (e *turnError) providerCode() string {
+// modelWords are the whole sentences in which providers say that they do not have a model, or not for this account. They
+// count where Codex passes on no code: of a status 404 and of a stream that fails 0.125 to 0.154 never do, and with
+// ChatGPT and Ollama there is none.
+var modelWords = regexp.MustCompile("^(?:" + strings.Join([]string{
+	"The model `[^`]+` does not exist or you do not have access to it", // OpenAI
+	"The requested model '[^']+' does not exist",                       // OpenAI
+	`Model not found \S+`, // ChatGPT
+	"The '[^']+' model is not supported when using Codex with a ChatGPT account",
+	"The model `[^`]+` does not exist",                          // vLLM
+	`model ['"][^'"]+['"] not found(?:, try pulling it first)?`, // Ollama
+}, "|") + `)\.?$`)
+
+// around is what Codex puts around a provider's words.
+var around = []*regexp.Regexp{
+	regexp.MustCompile(`^unexpected status 404 Not Found: (.*), url: `),
+	regexp.MustCompile(`^stream disconnected before completion: (.*)$`),
+}
+
+// answer is what Codex passes on of a provider's answer.
+func (e *turnError) answer() (code, words string) {
 	var answer struct {
 		Error struct {
-			Code string `json:"code"`
+			Code    string `json:"code"`
+			Message string `json:"message"`
 		} `json:"error"`
+		Detail string `json:"detail"` // ChatGPT
 	}
-	if json.Unmarshal([]byte(e.Message), &answer) != nil {
-		return ""
+	if json.Unmarshal([]byte(e.Message), &answer) == nil {
+		return answer.Error.Code, cmp.Or(answer.Error.Message, answer.Detail)
 	}
-	return answer.Error.Code
+	for _, text := range around {
+		if m := text.FindStringSubmatch(e.Message); m != nil {
+			return "", m[1]
+		}
+	}
+	return "", ""
 }
 
 // describe sorts a provider's failure. Some have no name of their own and are told by their text only.
@@ -83,10 +109,15 @@ func (e *turnError) describe() failure {
 		_ = json.Unmarshal(e.Info, &name) // null, or something new: other
 	}
 	f, ok := failures[name]
-	if !ok || name == "other" {
+	if !ok {
 		f = failures["other"]
-		if known, ok := failures[providerCodes[e.providerCode()]]; ok {
+	}
+	if !ok || name == "other" || name == "httpConnectionFailed" {
+		code, words := e.answer()
+		if known, ok := failures[providerCodes[code]]; ok {
 			f = known
+		} else if modelWords.MatchString(words) {
+			f = failures["modelNotFound"]
 		}
 	}
 	if f.outcome == "failed" && strings.Contains(e.Message, "max_output_tokens") {

@@ -69,6 +69,9 @@ func (a *Agent) itemStarted(raw json.RawMessage) error {
 		open.streams = sessions.EventPlan
 	case "reasoning":
 	default:
+		if it.Type == "commandExecution" {
+			a.commandRuns(itemKey{p.thread, it.ID}, it.Command)
+		}
 		open.tool = it.tool(n.Item, "in_progress")
 		e := p.event(sessions.EventToolStarted, it.ID)
 		e.Tool = open.tool
@@ -101,6 +104,7 @@ func (a *Agent) itemCompleted(raw json.RawMessage) error {
 	k := itemKey{p.thread, it.ID}
 	open := a.items[k]
 	delete(a.items, k)
+	a.commandEnded(k)
 	switch it.Type {
 	case "userMessage":
 	case "agentMessage":

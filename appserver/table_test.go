@@ -105,6 +105,21 @@ func TestFailures(t *testing.T) {
 		{`"other"`, `{"error":{"code":"something_new"}}`, "failed"},
 		{`"other"`, `{"error":{"code":7}}`, "failed"},
 		{`"other"`, `model_not_found`, "failed"},
+		{`"other"`, "unexpected status 404 Not Found: The model `gpt-x` does not exist or you do not have access to it., url: https://h/v1/responses, cf-ray: 1", "model_not_found"},
+		{`"other"`, "unexpected status 404 Not Found: Model not found gpt-x, url: https://h/responses, cf-ray: 1, request id: 2", "model_not_found"},
+		{`{"httpConnectionFailed":{"httpStatusCode":404}}`, "unexpected status 404 Not Found: model 'gpt-x' not found, url: http://h/v1/responses", "model_not_found"},
+		{`"other"`, `unexpected status 404 Not Found: model "gpt-x" not found, try pulling it first, url: http://h/v1/responses`, "model_not_found"},
+		{`"other"`, "stream disconnected before completion: The model `gpt-x` does not exist.", "model_not_found"},
+		{`"other"`, `{"detail":"The 'gpt-x' model is not supported when using Codex with a ChatGPT account."}`, "model_not_found"},
+		{`"other"`, `{"type":"error","status":400,"error":{"type":"invalid_request_error","message":"The 'gpt-x' model is not supported when using Codex with a ChatGPT account."}}`, "model_not_found"},
+		{`"other"`, "unexpected status 404 Not Found: no such model, url: http://h/v1/responses", "failed"}, // could be anything that is missing
+		{`"other"`, "unexpected status 404 Not Found: Unknown error, url: https://h/responses, cf-ray: 1", "failed"},
+		{`"other"`, "unexpected status 404 Not Found: 404 page not found, url: https://h/v1/responses", "failed"},
+		{`{"httpConnectionFailed":{"httpStatusCode":404}}`, "unexpected status 404 Not Found: 404 page not found, url: https://h/v1/responses", "http_connection_failed"},
+		{`"other"`, "unexpected status 500 Internal Server Error: Model not found gpt-x, url: https://h/responses", "failed"},
+		{`"other"`, "Model not found gpt-x", "failed"},
+		{`"other"`, "unexpected status 404 Not Found: a tool says: Model not found gpt-x, url: https://h/responses", "failed"},
+		{`"other"`, `{"error":{"message":"the file says: The model gpt-x does not exist"}}`, "failed"},
 	} {
 		e := &turnError{Info: json.RawMessage(x.info), Message: x.message}
 		if s := settlement(wireTurn{Status: "failed", Error: e}, false); s.State != sessions.CommandFailed || s.Outcome != x.outcome || s.Reason == "" {
@@ -204,5 +219,40 @@ func TestStanding(t *testing.T) {
 		if got := a.Standing(strings.Fields(x.argv)); got != x.want {
 			t.Errorf("%q: %v", x.argv, got)
 		}
+	}
+}
+
+// A command is found by its script: the quotes of items and processes differ, and Codex has scripts of its own around it.
+func TestCommand(t *testing.T) {
+	const around = "if . '/home/shell_snapshots/x.sh' >/dev/null 2>&1; then :; fi\n\nexec '/bin/bash' -c "
+	item := "/bin/bash -lc \"echo \\\"a'b\\\" 'c\\\\d' \"'$HOME; # é\n sleep 662'" // as 0.125 to 0.171 have it
+	for name, x := range map[string]struct {
+		item string
+		argv []string
+		want bool
+	}{
+		"plain":                  {item, []string{"/bin/bash", "-c", "echo \"a'b\" 'c\\d' $HOME; # é\n sleep 662"}, true},
+		"in a sandbox":           {"/bin/bash -lc 'sleep 5'", []string{"/home/tmp/codex-linux-sandbox", "--sandbox-policy-cwd", "/w", "--", "/bin/bash", "-c", "sleep 5"}, true},
+		"behind its own script":  {item, []string{"codex-linux-sandbox", "--", "/bin/bash", "-c", around + "'echo \"a'\"'\"'b\" '\"'\"'c\\d'\"'\"' $HOME; # é\n sleep 662'"}, true},
+		"one word":               {"/bin/zsh -lc ls", []string{"/bin/zsh", "-lc", "ls"}, true},
+		"another script":         {"/bin/bash -lc 'sleep 5'", []string{"/bin/bash", "-c", "sleep 50"}, false},
+		"the end of another":     {"/bin/bash -lc 'sleep 5'", []string{"/bin/bash", "-c", "date; sleep 5"}, false},
+		"no shell":               {"/bin/bash -lc 'sleep 5'", []string{"sleep", "5"}, false},
+		"an item without script": {"sleep 5", []string{"/bin/bash", "-c", ""}, false},
+		"a flag further on":      {"tool x -c y", []string{"/bin/bash", "-c", "y"}, false},
+		"nothing":                {item, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &Agent{running: map[itemKey]string{}}
+			k := itemKey{"t", "i"}
+			a.commandRuns(k, x.item)
+			if got := a.Command(x.argv); got != x.want {
+				t.Errorf("%q is %q: %t", x.argv, x.item, got)
+			}
+			a.commandEnded(k)
+			if a.Command(x.argv) {
+				t.Error("it has ended")
+			}
+		})
 	}
 }

@@ -42,6 +42,10 @@ type Agent interface {
 	// Standing tells whether a process with this command line is a helper that the agent keeps for itself, so that it
 	// is not taken for something that a cancelled turn left behind.
 	Standing(argv []string) bool
+	// Command tells whether a process with this command line, which descends from the agent, is a command that the agent
+	// runs for the turn or has left running since an earlier one. An adapter that cannot know says no. It is asked at the
+	// turn.completed of an interrupted turn, within Emit; what the adapter has the agent end with the cancel it ends after.
+	Command(argv []string) bool
 }
 
 // Sink takes an adapter's events in order. Emit blocks when the bridge's buffer is full; it never drops.

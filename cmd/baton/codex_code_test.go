@@ -71,12 +71,33 @@ var codexCode = []codexScenario{
 		x.f.streaming(s.SessionID, "d")
 		c := x.cancel(s.SessionID, "d")
 		x.want(c.State == sessions.CommandInterrupted, "cancelled: %+v", c)
-		await(x.t, "the end of what an earlier turn left", func() bool { return len(x.find("sleep 662")) == 0 }) // Codex does not wait for it
+		if s.Containment.Rung == "pid_namespace" {
+			x.want(len(x.find("sleep 662")) == 0, "left: %v", x.find("sleep 662"))
+		} else { // nobody waits for it
+			await(x.t, "the end of what an earlier turn left", func() bool { return len(x.find("sleep 662")) == 0 })
+		}
 		x.until(s.SessionID, "the command's end", func(e sessions.Event) bool {
 			return e.Kind == sessions.EventToolCompleted && e.Command == "c" && e.Late
 		})
 		x.missing("after")
 		x.send(s.SessionID, "e", "[text again]", sessions.CommandCompleted)
+	}},
+	{"what a command left by an earlier turn had started ends with a cancel too, and what it had set free before does not", func(x *codexRun) {
+		s := x.create(args{"approval_policy": "never", "sandbox": sessions.SandboxFullAccess}) // in a sandbox all ends with its command
+		if s.Containment.Rung != "pid_namespace" {
+			return // nobody can prove it
+		}
+		x.send(s.SessionID, "c", "[shell setsid nohup sleep 665 >/dev/null 2>&1 </dev/null & sleep 0.2] [background setsid sleep 666 & sleep 667; touch after] [text over]", sessions.CommandCompleted)
+		await(x.t, "the commands", func() bool { return len(x.find("sleep 666")) == 2 && len(x.find("sleep 665")) == 1 })
+		x.begin(s.SessionID, "d", "[slow]")
+		x.f.streaming(s.SessionID, "d")
+		x.cancel(s.SessionID, "d")
+		x.settled(s.SessionID, "d", sessions.CommandInterrupted)
+		x.want(len(x.find("sleep 666")) == 0 && len(x.find("sleep 667")) == 0, "left: %v %v", x.find("sleep 666"), x.find("sleep 667"))
+		x.want(len(x.find("sleep 665")) == 1, "a daemon of an earlier turn has ended")
+		x.missing("after")
+		x.closed(s)
+		x.want(len(x.find("sleep 665")) == 0, "left: %v", x.find("sleep 665"))
 	}},
 	{"a command that nobody waits for ends with its session", func(x *codexRun) {
 		s := x.create(args{"approval_policy": "never", "sandbox": sessions.SandboxFullAccess})

@@ -77,9 +77,11 @@ var codexSelections = []codexScenario{
 		x.send(s.SessionID, "e", "[text again]", sessions.CommandCompleted, args{"model": responses.Model})
 	}},
 	{"a model that the provider does not know is told, and nothing more is sent until another is asked for",
-		unknownModel("[fail 404 model_not_found no such model]")},
+		unknownModel("[fail 404 model_not_found The model `mock-model` does not exist or you do not have access to it.]")},
 	{"a model that the provider calls a bad request is told so, and nothing more is sent until another is asked for",
 		unknownModel("[fail 400 model_not_found no such model]")},
+	{"a model that an account may not use is told so, and nothing more is sent until another is asked for",
+		unknownModel("[fail 400 invalid_request_error The 'mock-model' model is not supported when using Codex with a ChatGPT account.]")},
 	{"without a model the one in force is told", func(x *codexRun) {
 		s := x.create(args{"model": ""})
 		x.want(s.Selections.Evidence.Model == responses.Model && s.Selections.Asked.Model == "", "selections %+v", s.Selections)

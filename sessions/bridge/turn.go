@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/batonmcp/baton/internal/failpoint"
@@ -15,6 +16,17 @@ type turn struct {
 	tools    int       // tool calls seen
 	deadline *time.Timer
 	reason   string // why it is being cancelled, when the bridge or its caller said so
+
+	// earlier is what the commands are that ran when the turn was interrupted, earlier turns' included, with all that
+	// they had started. Only a cancel ends them, and that is where it is looked after; what has left such a command for
+	// good, as a daemon does, is none of it.
+	earlier map[process]bool
+}
+
+// process is one process for as long as the bridge lives: a pid comes again, its start time does not.
+type process struct {
+	pid   int
+	start uint64
 }
 
 // leftoverGrace is how long processes that a cancelled turn started may take to end by themselves.
@@ -101,6 +113,10 @@ func (b *Bridge) endTurn(command string) *turn {
 // Emit implements sessions.Sink for the adapter: it watches the turns and passes everything on.
 func (b *Bridge) Emit(e sessions.Event) {
 	switch e.Kind {
+	case sessions.EventTurnCompleted:
+		if e.Agent == "" && e.Settled != nil && e.Settled.State == sessions.CommandInterrupted {
+			b.noteCommands()
+		}
 	case sessions.EventToolStarted:
 		b.mu.Lock()
 		if t := b.turns[e.Command]; t != nil {
@@ -136,7 +152,8 @@ func (b *Bridge) Emit(e sessions.Event) {
 	failpoint.Hit("bridge.event.after")
 }
 
-// proveInterrupted lets "interrupted" stand only when nothing that was born since the turn's start is left.
+// proveInterrupted lets "interrupted" stand only when nothing that was born since the turn's start is left, and nothing of
+// the commands that ran when it was interrupted.
 func (b *Bridge) proveInterrupted(s sessions.Settlement, t *turn) sessions.Settlement {
 	p := b.running()
 	if p == nil {
@@ -174,7 +191,7 @@ func (b *Bridge) proveInterrupted(s sessions.Settlement, t *turn) sessions.Settl
 	}
 	if len(left) > 0 {
 		s.State = sessions.CommandCancelUnconfirmed
-		s.Reason = "the agent ended the turn, but processes that it started are still there"
+		s.Reason = "the agent ended the turn, but processes that it or an earlier turn started are still there"
 		return s
 	}
 	if killed > 0 {
@@ -183,10 +200,53 @@ func (b *Bridge) proveInterrupted(s sessions.Settlement, t *turn) sessions.Settl
 	return s
 }
 
+// noteCommands takes down, while all of it is still there, what runs below the agent as its commands.
+func (b *Bridge) noteCommands() {
+	p := b.running()
+	if p == nil || b.o.Inside.Rung != sandbox.PIDNamespace {
+		return
+	}
+	all := b.o.Reaper.Born(time.Time{})
+	const below, command = 1, 2
+	in := map[int]int{p.child.PID(): below}
+	for grown := true; grown; {
+		grown = false
+		for _, proc := range all {
+			if in[proc.PID] != 0 || in[proc.PPID] == 0 || p.agent.Standing(proc.Argv) {
+				continue
+			}
+			in[proc.PID], grown = in[proc.PPID], true
+			if p.agent.Command(proc.Argv) {
+				in[proc.PID] = command
+			}
+		}
+	}
+	found := map[process]bool{}
+	for _, proc := range all {
+		if in[proc.PID] == command {
+			found[process{proc.PID, proc.Start}] = true
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range b.turns { // one, and what steers it
+		t.earlier = found
+	}
+}
+
 func (b *Bridge) leftOver(p *agentProcess, t *turn) []sandbox.Proc {
-	var left []sandbox.Proc
-	for _, proc := range b.o.Reaper.Born(t.started) {
-		if proc.PID != p.child.PID() && !p.agent.Standing(proc.Argv) {
+	left := slices.DeleteFunc(b.o.Reaper.Born(t.started), func(proc sandbox.Proc) bool {
+		return proc.PID == p.child.PID() || p.agent.Standing(proc.Argv)
+	})
+	if len(t.earlier) == 0 {
+		return left
+	}
+	met := map[process]bool{}
+	for _, proc := range left {
+		met[process{proc.PID, proc.Start}] = true
+	}
+	for _, proc := range b.o.Reaper.Born(time.Time{}) {
+		if id := (process{proc.PID, proc.Start}); t.earlier[id] && !met[id] {
 			left = append(left, proc)
 		}
 	}

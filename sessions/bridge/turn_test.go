@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -227,6 +228,66 @@ func TestI09_InterruptedIsProven(t *testing.T) {
 			}
 		})
 	}
+}
+
+// I09: a command that an earlier turn left running ends with a cancel, with all that it had started, wherever that is by
+// now. Nothing else that is older than the turn does.
+func TestI09_EarlierCommandsEndWithACancel(t *testing.T) {
+	for name, c := range map[string]struct {
+		rung   sandbox.Rung
+		killed bool
+	}{
+		"the bridge is process 1": {sandbox.PIDNamespace, true},
+		"it could prove nothing":  {sandbox.ProcessGroup, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t, func(f *fake) {
+				f.command = func(argv []string) bool { return argv[len(argv)-1] == "left" }
+				f.standing = func(argv []string) bool { return argv[len(argv)-1] == "helper" }
+				f.cancel = func(_ context.Context, command string) error {
+					s := &sessions.Settlement{State: sessions.CommandInterrupted}
+					f.sink.Emit(sessions.Event{Kind: sessions.EventTurnCompleted, Command: command, Agent: "a sub-agent", Settled: s})
+					f.sink.Emit(sessions.Event{Kind: sessions.EventTurnCompleted, Command: command, Settled: s})
+					f.settle(command, sessions.CommandInterrupted)
+					return nil
+				}
+			}, rung(c.rung))
+			p := w.opened(shell(`sh -c 'setsid sleep 606 & sleep 607; :' left &
+				sh -c 'sh -c "sleep 608; :" left; :' helper &
+				sleep 609 &
+				read x; while read x; do :; done`))
+			before := map[string]int{}
+			for _, seconds := range []string{"606", "607", "608", "609"} {
+				before[seconds] = awaitProcess(t, seconds)
+			}
+			p.prompt(2, "c")
+			p.result(2)
+			p.give(3, InCancel, CancelInput{Command: "c"})
+			s := p.event(sessions.EventCommandSettled).Settled
+			if s.State != sessions.CommandInterrupted || strings.Contains(s.Reason, "were killed") != c.killed {
+				t.Errorf("settled as %+v", s)
+			}
+			for seconds, pid := range before {
+				if want := !c.killed || seconds > "607"; runs(t, pid) != want {
+					t.Errorf("sleep %s runs: %t", seconds, !want)
+				}
+			}
+		})
+	}
+}
+
+// awaitProcess gives the process whose command line ends with a word, once there is one.
+func awaitProcess(t *testing.T, last string) int {
+	t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for _, proc := range reaper.Born(time.Time{}) {
+			if n := len(proc.Argv); n > 0 && proc.Argv[n-1] == last {
+				return proc.PID
+			}
+		}
+	}
+	t.Fatalf("there is no process %s", last)
+	return 0
 }
 
 // A late settlement of a command that the bridge does not know passes as it is.

@@ -38,6 +38,7 @@ type fake struct {
 	cancel   func(context.Context, string) error
 	probe    func(context.Context) (sessions.Probe, error)
 	standing func([]string) bool
+	command  func([]string) bool
 
 	mu    sync.Mutex
 	calls []string
@@ -98,6 +99,8 @@ func (f *fake) Done() <-chan struct{} { return f.done }
 func (f *fake) Err() error { return f.conn.Err() }
 
 func (f *fake) Standing(argv []string) bool { return f.standing != nil && f.standing(argv) }
+
+func (f *fake) Command(argv []string) bool { return f.command != nil && f.command(argv) }
 
 // settle says how a command ended, as an adapter does.
 func (f *fake) settle(command string, state sessions.CommandState) {
