@@ -136,8 +136,9 @@ func (a *Agent) turnRecord(ctx context.Context, id string) (record *wireTurn, er
 }
 
 // settleUnknown settles commands whose outcome was lost with an older process, by the record of the thread that we have
-// just resumed. What is neither there as ended nor provably absent stays unknown.
-func (a *Agent) settleUnknown(ctx context.Context, commands []string) ([]sessions.Settlement, error) {
+// just resumed. What is neither there as ended nor provably absent stays unknown. Where the record keeps no ids of messages
+// at all, as that of 0.125, the turns count that Codex named when it took the commands: they keep their ids.
+func (a *Agent) settleUnknown(ctx context.Context, commands []string, turns map[string]string) ([]sessions.Settlement, error) {
 	if len(commands) == 0 {
 		return nil, nil
 	}
@@ -159,6 +160,15 @@ func (a *Agent) settleUnknown(ctx context.Context, commands []string) ([]session
 		}
 		return len(missing) > 0
 	})
+	if nameless && !named {
+		for c := range missing {
+			if turn := turns[c]; turn != "" {
+				delete(missing, c)
+				turnOf[c] = turn
+				wanted[turn] = true
+			}
+		}
+	}
 	if err == nil && nameless && len(missing) > 0 {
 		// Any of those may be the command: that its id is nowhere proves nothing.
 		commands = slices.DeleteFunc(slices.Clone(commands), func(c string) bool { return missing[c] })

@@ -110,7 +110,7 @@ func (a *Agent) open(ctx context.Context, p sessions.OpenParams) (opened session
 	if recreated {
 		opened.Settled = undelivered(p.Unknown)
 	} else if p.NativeID != "" {
-		if opened.Settled, err = a.settleUnknown(ctx, p.Unknown); err != nil {
+		if opened.Settled, err = a.settleUnknown(ctx, p.Unknown, p.Turns); err != nil {
 			return opened, err
 		}
 	}

@@ -71,8 +71,10 @@ type OpenParams struct {
 	NativeID      string   // resume this conversation; "" starts a new one
 	HadTurn       bool     // whether NativeID ever ran a turn
 	Unknown       []string // command ids to settle by the agent's own record, at resume
-	Spent         Spent    // by earlier generations
-	Replay        bool     // NativeID was never a session's: its history is wanted
+	// Turns are those of the unknown commands whose turn the agent had named when it took them.
+	Turns  map[string]string `json:",omitempty"`
+	Spent  Spent             // by earlier generations
+	Replay bool              // NativeID was never a session's: its history is wanted
 }
 
 // Opened is what the agent confirmed.

@@ -42,7 +42,6 @@ var codexVersions = []struct {
 		"what a read-only session may not write it asks for, and one approval is one command":            "it has no such session",
 		"a read-only session has the network for its commands where that is asked for, with roots too":   "it has no such session",
 		"a login with Amazon Bedrock is told as such":                                                    "it has no such login",
-		"a Codex that is killed in a turn leaves an outcome that its record settles":                     "its record does not say whose a message is: the outcome stays unknown",
 	}},
 	{name: "0.77.0", variable: "BATON_TEST_CODEX_0_77", refused: true},
 }

@@ -97,7 +97,7 @@ func TestI03_UnknownIsSettledByEvidence(t *testing.T) {
 			r.mu.Lock()
 			asked := r.launches[next.generation].spec.Open
 			r.mu.Unlock()
-			if !slices.Equal(asked.Unknown, []string{"c"}) || asked.NativeID != "native" || !asked.HadTurn {
+			if !slices.Equal(asked.Unknown, []string{"c"}) || asked.Turns["c"] != "turn of c" || asked.NativeID != "native" || !asked.HadTurn {
 				t.Errorf("the agent is asked with %+v", asked)
 			}
 			next.opens(c.evidence)

@@ -93,6 +93,7 @@ type resumption struct {
 	planned planned
 	asked   sessions.Settings
 	unknown []string
+	turns   map[string]string // of those, by command
 	started bool
 }
 
@@ -112,6 +113,8 @@ func (r *resumption) forget() {
 type resumed struct {
 	Generation string   `json:"generation,omitempty"` // that it started
 	Unknown    []string `json:"unknown,omitempty"`    // commands that it looked at
+
+	Turns map[string]string `json:"turns,omitempty"` // of those, by command
 }
 
 // prepare makes the launch from what was asked before and what is asked now. A live session needs none, and a
@@ -183,7 +186,7 @@ func (r *resumption) again(s journal.Session, g journal.Generation, op journal.O
 			return err
 		}
 	}
-	r.unknown = was.Unknown
+	r.unknown, r.turns = was.Unknown, was.Turns
 	if was.Generation == "" || was.Generation != s.Generation {
 		return nil
 	}
@@ -202,7 +205,7 @@ func (r *resumption) again(s journal.Session, g journal.Generation, op journal.O
 // open fills in what the agent is to take up.
 func (r *resumption) open(s journal.Session) {
 	open := &r.planned.launch.spec.Open
-	open.NativeID, open.HadTurn, open.Unknown = s.NativeID, s.HadTurn, r.unknown
+	open.NativeID, open.HadTurn, open.Unknown, open.Turns = s.NativeID, s.HadTurn, r.unknown, r.turns
 	if s.Spent != nil {
 		open.Spent = *s.Spent
 	}
@@ -266,7 +269,7 @@ func (r *resumption) apply(tx *journal.Tx, c *changes) error {
 		r.started = was.Generation == r.generation // a first run of this very update was recorded
 		return err
 	}
-	r.unknown = nil
+	r.unknown, r.turns = nil, nil
 	if err := guard(s, r.a.Guard); err != nil {
 		return err
 	}
@@ -280,6 +283,12 @@ func (r *resumption) apply(tx *journal.Tx, c *changes) error {
 			continue
 		}
 		r.unknown = append(r.unknown, u.CommandID)
+		if u.Turn != "" {
+			if r.turns == nil {
+				r.turns = map[string]string{}
+			}
+			r.turns[u.CommandID] = u.Turn
+		}
 		if r.a.AcknowledgeUnknown && !u.Acked {
 			acked++
 			if _, err := tx.UpdateCommand(s.ID, u.CommandID, func(k *journal.Command) { k.Acked = true }); err != nil {
@@ -303,7 +312,7 @@ func (r *resumption) apply(tx *journal.Tx, c *changes) error {
 	if err := ap.flush(tx, c); err != nil || r.a.Key == "" {
 		return err
 	}
-	was := resumed{Unknown: r.unknown}
+	was := resumed{Unknown: r.unknown, Turns: r.turns}
 	if r.started {
 		was.Generation = r.generation
 	}
