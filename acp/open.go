@@ -253,6 +253,9 @@ func (a *Agent) newSession(ctx context.Context, cwd string) error {
 	if err := decode(m.Result, &r); err != nil || r.SessionID == "" {
 		return sessions.Errorf(sessions.CodeAgentProtocol, "the agent's answer to session/new names no session")
 	}
+	if err := sessions.CheckAgentID("the session", r.SessionID); err != nil {
+		return err
+	}
 	a.session = r.SessionID
 	a.settings.opened(r)
 	return nil

@@ -39,6 +39,10 @@ const (
 
 // ask puts a request to the user. The rest of its event is the caller's.
 func (a *Agent) ask(m wire.Message, p *pending, kind sessions.EventKind, r sessions.Request) {
+	if err := r.CheckIDs(); err != nil {
+		a.declineBroken(m, p.cancelled, sessions.AsError(err).Message)
+		return
+	}
 	a.requests.made++
 	p.handle, p.id, p.command = strconv.Itoa(a.requests.made), m.ID, a.turn.command
 	a.requests.open = append(a.requests.open, p)

@@ -79,6 +79,9 @@ func (a *Agent) requested(m wire.Message) {
 		r.shown.Command, r.shown.Agent = r.place.command, r.place.agent
 		err = ask(a, r, head, m.Params)
 	}
+	if err == nil {
+		err = r.shown.CheckIDs()
+	}
 	if err != nil {
 		a.refuse(m, head, wire.CodeInvalidParams, "Baton cannot show "+m.Method+": "+unreadable(err))
 		return

@@ -164,6 +164,9 @@ func (a *Agent) openThread(ctx context.Context, p sessions.OpenParams, params th
 	if r.Thread.ID == "" {
 		return nil, false, sessions.Errorf(sessions.CodeAgentProtocol, "Codex named no id for the new thread").Do("update Codex")
 	}
+	if err := sessions.CheckAgentID("the thread", r.Thread.ID); err != nil {
+		return nil, false, err
+	}
 	return &r, recreated, nil
 }
 

@@ -114,6 +114,9 @@ func (b *Bridge) open(s Spec) {
 	defer close(p.asked)
 	failpoint.Hit("bridge.agent.started")
 	opened, err := p.agent.Open(ctx, s.Open)
+	if err == nil {
+		opened, err = opened.Bounded()
+	}
 	failpoint.Hit("bridge.agent.answered")
 	if err != nil {
 		b.fail(p.explain(ctx, err, handshake))
@@ -154,14 +157,16 @@ func (b *Bridge) own(p *agentProcess) {
 // probe asks an agent about itself, without a session, and ends the bridge.
 func (b *Bridge) probe(s Spec) {
 	b.ask(s, OutProbed, func(ctx context.Context, a Adapter, c *wire.Conn, s Spec) (any, error) {
-		return a.Probe(ctx, c, s, &b.o.Log)
+		said, err := a.Probe(ctx, c, s, &b.o.Log)
+		return said.Bounded(), err
 	})
 }
 
 // foreign asks an agent about its own conversations, without a session, and ends the bridge.
 func (b *Bridge) foreign(in ForeignInput) {
 	b.ask(in.Spec, OutForeign, func(ctx context.Context, a Adapter, c *wire.Conn, s Spec) (any, error) {
-		return a.Foreign(ctx, c, s, in.Ask, &b.o.Log)
+		said, err := a.Foreign(ctx, c, s, in.Ask, &b.o.Log)
+		return said.Bounded(), err
 	})
 }
 

@@ -112,6 +112,7 @@ func (b *Bridge) endTurn(command string) *turn {
 
 // Emit implements sessions.Sink for the adapter: it watches the turns and passes everything on.
 func (b *Bridge) Emit(e sessions.Event) {
+	e = e.Bounded()
 	switch e.Kind {
 	case sessions.EventTurnCompleted:
 		if e.Agent == "" && e.Settled != nil && e.Settled.State == sessions.CommandInterrupted {
