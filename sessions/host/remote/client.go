@@ -57,13 +57,13 @@ func At(p place.Places, args ...string) Options {
 	return Options{Socket: p.HostSocket(), Lock: p.Lock(), TokenFile: p.Token(), Start: Spawn(p, args...)}
 }
 
-// Client is the API of the host behind a socket. It keeps connections for moments only and needs no closing. It is safe
+// Client is the API of the host behind a socket. It keeps connections for seconds only and needs no closing. It is safe
 // for concurrent use.
 type Client struct {
 	o         Options
 	log       zerolog.Logger
 	transport http.RoundTripper
-	kept      http.RoundTripper // for calls that change nothing, while they follow one another
+	kept      http.RoundTripper // for the first attempts of calls, while they follow one another
 	token     local.TokenFile
 	upgraded  sync.Once
 

@@ -9,19 +9,23 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	// keptFor is how long a connection is kept for the next call that changes nothing.
-	keptFor = 200 * time.Millisecond
+	// keptFor is how long a connection is kept for the next call: assistants make theirs within seconds of each other.
+	keptFor = 10 * time.Second
 	// maxKept is how many are kept.
 	maxKept = 64
 )
 
-// kept makes calls like exchange, over connections that stay for the calls that follow soon. One of them may have ended
-// with its host: a call that breaks off says nothing about the next host, and is made again over one of its own. It is
-// safe for concurrent use.
+// kept makes calls like exchange, over connections that stay for the calls that follow soon: to make one, and to have the
+// host look at who is at its other end, takes as long as all else of a short call. One that ended with its host is seen to
+// have before a byte of a call is given to it, so that a call that breaks off was given to a host that lived, as it is with
+// a connection of its own. It is safe for concurrent use.
 type kept struct {
 	dial exchange
 
@@ -35,6 +39,28 @@ type link struct {
 	conn net.Conn
 	in   *bufio.Reader
 	used time.Time
+}
+
+// idle tells whether the host holds the connection still and has said nothing since its last answer.
+func (l *link) idle() bool {
+	s, ok := l.conn.(syscall.Conn)
+	if !ok || l.in.Buffered() > 0 {
+		return false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		for {
+			if _, _, failed = unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT); failed != unix.EINTR {
+				return true
+			}
+		}
+	})
+	return err == nil && failed == unix.EAGAIN // the end of the connection is no error, and nothing to read
 }
 
 var _ http.RoundTripper = (*kept)(nil)
@@ -65,14 +91,16 @@ func (k *kept) RoundTrip(r *http.Request) (*http.Response, error) {
 func (k *kept) take() *link {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := len(k.free) - 1
-	if n < 0 || time.Since(k.free[n].used) > keptFor {
-		return nil // the sweep has them
+	for n := len(k.free) - 1; n >= 0 && time.Since(k.free[n].used) <= keptFor; n-- { // the sweep has those before
+		l := k.free[n]
+		k.free[n] = nil
+		k.free = k.free[:n]
+		if l.idle() {
+			return l
+		}
+		l.conn.Close()
 	}
-	l := k.free[n]
-	k.free[n] = nil
-	k.free = k.free[:n]
-	return l
+	return nil
 }
 
 // give keeps a connection for the next call.

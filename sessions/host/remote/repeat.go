@@ -34,7 +34,7 @@ func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sess
 		result = *new(R)
 		failpoint.Hit("front.call.before")
 		over := c.transport
-		if key == "" && p.tries == 0 { // a kept connection may have ended with its host, which says nothing about the next
+		if p.tries == 0 {
 			over = c.kept
 		}
 		err = c.once(ctx, over, http.MethodPost, verb, body, &result)
