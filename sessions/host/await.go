@@ -84,6 +84,9 @@ func (h *Host) awaitOn(ctx context.Context, w *waiter, unheard bool, principal, 
 		}
 		select {
 		case <-w.ch:
+			if end := h.hub.toldOf(w); end != nil {
+				return end.session, true, nil
+			}
 		case <-timer.C:
 			late = true
 		case <-ctx.Done():

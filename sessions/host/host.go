@@ -203,14 +203,18 @@ func (h *Host) commit(ctx context.Context, fn func(tx *journal.Tx, c *changes) e
 	failpoint.Hit("host.commit.before")
 	err := left(ctx, h.j.Update(ctx, func(tx *journal.Tx) error {
 		*c = changes{} // a group may run it again
-		return fn(tx, c)
+		if err := fn(tx, c); err != nil {
+			return err
+		}
+		h.tell(tx, c)
+		return nil
 	}))
 	if err != nil {
 		return err
 	}
 	failpoint.Hit("host.commit.after")
 	for id, notable := range c.sessions {
-		h.hub.notify(id, notable)
+		h.hub.notify(id, notable, c.told[id])
 	}
 	for _, in := range c.hand {
 		h.hand(in)
@@ -251,6 +255,9 @@ type changes struct {
 	sessions map[string]bool // notable or not
 	kick     []string        // sessions whose tender has new inputs
 	hand     []handed        // new inputs that their tenders need not look up
+
+	evs  map[string][]sessions.Event // what was appended, by session
+	told map[string]*told            // for those who wait for the end of a command, by session
 }
 
 func (c *changes) touch(session string, notable bool) {
@@ -270,6 +277,14 @@ func (c *changes) events(tx *journal.Tx, session string, evs ...sessions.Event) 
 	}
 	for _, e := range evs {
 		c.touch(session, worthAWait(e.Kind, e.Command))
+	}
+	if c.evs == nil {
+		c.evs = map[string][]sessions.Event{}
+	}
+	if c.evs[session] == nil {
+		c.evs[session] = evs // which is nobody else's: a stream is not copied
+	} else {
+		c.evs[session] = append(slices.Clip(c.evs[session]), evs...)
 	}
 	return nil
 }

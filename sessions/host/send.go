@@ -40,13 +40,19 @@ func (h *Host) Send(ctx context.Context, who sessions.Caller, a sessions.SendArg
 	mean := meaning("send", a)
 	w := h.hub.add([]string{a.SessionID}, false) // before anything can happen to the command
 	defer w.remove()
-	heard := false // that something waits for the caller may be so already
+	heard := false              // that something waits for the caller may be so already
+	var now sessions.SendResult // how things stand, for who does not wait
 	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		_, found, err := replay(tx, who, a.CommandID, "send", mean)
-		heard = found
+		heard, now = found, sessions.SendResult{}
 		if err == nil && !found {
 			if err = h.submitNew(tx, c, who, a, mean); err == nil {
 				heard, err = asking(tx, a.SessionID)
+			}
+			if err == nil && wait <= 0 {
+				now, err = receipt(tx, a.SessionID, a.CommandID)
+			} else if err == nil {
+				err = h.listen(tx, w, a)
 			}
 		}
 		if err == nil {
@@ -59,7 +65,29 @@ func (h *Host) Send(ctx context.Context, who sessions.Caller, a sessions.SendArg
 		h.doubted(a.SessionID, a.CommandID, err)
 		return sessions.SendResult{}, err
 	}
+	if now.Session.SessionID != "" {
+		return now, nil
+	}
 	return h.sent(ctx, w, !heard, who, a.SessionID, a.CommandID, wait, max)
+}
+
+// receipt is a command that was just submitted, and its session.
+func receipt(tx *journal.Tx, session, command string) (sessions.SendResult, error) {
+	cmd, err := tx.GetCommand(session, command)
+	if err != nil {
+		return sessions.SendResult{}, err
+	}
+	v, err := viewAtHand(tx, session)
+	return sessions.SendResult{Command: cmd.Command, Session: v}, err
+}
+
+// listen has a waiter told of the end of its command by the transaction that holds it, unless that has the text of another.
+func (h *Host) listen(tx *journal.Tx, w *waiter, a sessions.SendArgs) error {
+	if a.WhenBusy == "steer" {
+		return nil
+	}
+	h.hub.waitFor(w, a.CommandID)
+	return tx.Recall(a.SessionID)
 }
 
 func checkSend(a *sessions.SendArgs) error {
@@ -230,6 +258,10 @@ func (h *Host) sent(ctx context.Context, w *waiter, unheard bool, who sessions.C
 		res.Text = clip(text, max)
 		return true, err
 	})
+	if end := h.hub.toldOf(w); end != nil && err == nil {
+		last := end.session.Last
+		return sessions.SendResult{Command: *last, Session: end.session, Text: clip(end.text, max), Usage: last.Usage}, nil
+	}
 	res.Session = v
 	return res, err
 }

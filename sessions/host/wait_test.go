@@ -339,8 +339,8 @@ func TestHub(t *testing.T) {
 		{"c", true, []*waiter{any}},
 		{"c", false, nil},
 	} {
-		h.notify(c.session, c.notable)
-		h.notify(c.session, c.notable) // one wake-up is as good as two
+		h.notify(c.session, c.notable, nil)
+		h.notify(c.session, c.notable, nil) // one wake-up is as good as two
 		for _, w := range []*waiter{a, b, any, every} {
 			if got := woken(w); got != slices.Contains(c.want, w) {
 				t.Errorf("%s, notable %v: waiter for %q, every %v: woken %v", c.session, c.notable, w.ids, w.every, got)
@@ -361,5 +361,5 @@ func TestHub(t *testing.T) {
 	if len(h.sessions)+len(h.any) > 0 {
 		t.Errorf("left: %v, %v", h.sessions, h.any)
 	}
-	h.notify("a", true)
+	h.notify("a", true, nil)
 }

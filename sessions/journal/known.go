@@ -14,6 +14,8 @@ type known struct {
 	sessions    map[string]*Session
 	generations map[string]*Generation
 	work        map[string]*work
+	asked       map[string]*[]Request
+	settled     map[string]*settled
 }
 
 // work is what a session has to do or to clear up: its commands that have not ended, and those whose outcome is unknown and
@@ -89,6 +91,7 @@ func (tx *Tx) knownWork(session string) (*work, error) {
 
 // noteCommand takes a command that was written over into what is remembered of its session's work, when anything is.
 func (tx *Tx) noteCommand(c Command) {
+	tx.noteSettled(c)
 	w := tx.j.known.work[c.Session]
 	if w == nil {
 		return
@@ -126,6 +129,7 @@ func (tx *Tx) forgetSession(id string) {
 func (tx *Tx) forgetWork(session string) {
 	if tx.writable {
 		delete(tx.j.known.work, session)
+		delete(tx.j.known.settled, session)
 	}
 }
 

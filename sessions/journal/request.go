@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batonmcp/baton/sessions"
@@ -62,6 +63,7 @@ func (tx *Tx) InsertRequest(q *Request) error {
 		return err
 	}
 	q.N = tx.c.db.LastInsertRowID()
+	tx.noteRequest(*q)
 	tx.Touch(q.Session)
 	return nil
 }
@@ -125,6 +127,7 @@ func (tx *Tx) MoveRequest(id string, event sessions.RequestEvent, change func(*R
 	if err != nil {
 		return was.State, err
 	}
+	tx.noteRequest(q)
 	return next, nil
 }
 
@@ -151,8 +154,14 @@ func tooLate(q *Request) error {
 
 // PendingRequests returns what waits for an answer or for its delivery (pending and answering), oldest first.
 func (tx *Tx) PendingRequests(session string) ([]Request, error) {
-	return tx.requests("WHERE session = ? AND state IN ('pending', 'answering') ORDER BY n", session)
+	if tx.writable {
+		list, err := tx.knownAsked(session)
+		return slices.Clone(list), err
+	}
+	return tx.requests(waitingRequests, session)
 }
+
+const waitingRequests = "WHERE session = ? AND state IN ('pending', 'answering') ORDER BY n"
 
 // ListRequests returns up to limit requests of a session in their order, after the one with N after.
 func (tx *Tx) ListRequests(session string, after int64, limit int) ([]Request, error) {

@@ -49,11 +49,11 @@ func (tx *Tx) ViewOf(s Session) (sessions.Session, error) {
 			v.Running = &running
 		}
 	}
-	last, found, err := tx.LastCommand(s.ID)
+	last, err := tx.knownSettled(s.ID)
 	if err != nil {
 		return sessions.Session{}, err
 	}
-	if found {
+	if !last.none {
 		v.Last = &last.Command
 	}
 	unknown, err := tx.UnknownCommands(s.ID, false)
