@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/batonmcp/baton/sessions"
@@ -89,3 +90,29 @@ func (c *Config) Shown(getenv func(string) string) []string {
 
 // Enforces tells whether an agent has a sandbox of its own that it reports.
 func Enforces(name, sandbox string) bool { return slices.Contains(builtin[name].enforces, sandbox) }
+
+// SameAgent tells whether two runners are, or may be, one agent under two names, with one record of its conversations: of
+// the same name, with the same command, or whatever speaks for Codex. Of a name that is no longer there nobody knows.
+func (c *Config) SameAgent(a, b string) bool {
+	x, known := c.agent(a)
+	y, other := c.agent(b)
+	return a == b || !known || !other || slices.Equal(x, y)
+}
+
+// agent is what a runner is by its command, wherever its program lies.
+func (c *Config) agent(name string) (command []string, known bool) {
+	p, known := builtin[name]
+	custom, configured := c.Runners[name]
+	protocol := p.Protocol
+	if custom.Protocol != "" {
+		protocol = custom.Protocol
+	}
+	command = append([]string{p.program}, p.args...)
+	if len(custom.Command) > 0 {
+		command = append([]string{filepath.Base(custom.Command[0])}, custom.Command[1:]...)
+	}
+	if protocol == AppServer || command[0] == "codex-acp" {
+		command = []string{"codex"}
+	}
+	return command, known || configured
+}

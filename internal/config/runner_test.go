@@ -43,6 +43,37 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
+func TestSameAgent(t *testing.T) {
+	c, err := Parse("x", []byte(`
+[runners.mine]
+protocol = "app-server"
+command = ["/opt/codex-nightly", "serve"]
+[runners.open2]
+protocol = "acp"
+command = ["~/bin/opencode", "acp"]
+[runners.npx-a]
+protocol = "acp"
+command = ["npx", "a"]
+[runners.npx-b]
+protocol = "acp"
+command = ["npx", "b"]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range []struct {
+		a, b string
+		same bool
+	}{
+		{"codex", "codex", true}, {"codex", "mine", true}, {"codex", "codex-acp", true}, {"opencode", "open2", true}, {"codex", "a name of old", true},
+		{"codex", "cursor", false}, {"npx-a", "npx-b", false}, {"gemini", "qwen", false}, {"codex-acp", "claude", false},
+	} {
+		if c.SameAgent(pair.a, pair.b) != pair.same || c.SameAgent(pair.b, pair.a) != pair.same {
+			t.Errorf("%s and %s: want %v", pair.a, pair.b, pair.same)
+		}
+	}
+}
+
 func TestResolve(t *testing.T) {
 	triple, suffix, ok := codexTarget(runtime.GOOS, runtime.GOARCH)
 	if !ok {

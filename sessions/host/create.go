@@ -75,6 +75,9 @@ func (h *Host) make(ctx context.Context, who sessions.Caller, a creation, wait t
 		if err != nil {
 			return launch{}, err
 		}
+		if who.Folders, err = stillBound(s, who.Folders); err != nil {
+			return launch{}, err
+		}
 		a.WritableRoots = s.Settings.WritableRoots
 		w, err := h.workspaceAgain(who, s.Cwd, a.WritableRoots, a.WritableRoots)
 		if err != nil {
@@ -134,6 +137,10 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a creation) (cr
 	if err != nil {
 		return created{}, false, err
 	}
+	cfg, err := h.config()
+	if err != nil {
+		return created{}, false, err
+	}
 	if err := h.roomForOne(); err != nil {
 		return created{}, false, err
 	}
@@ -159,7 +166,7 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a creation) (cr
 		row := journal.Session{ID: id.session, Principal: who.Principal, Runner: a.Runner, Cwd: a.Cwd, Title: a.Title,
 			Generation: id.generation, Asked: a.Selection(), Settings: keptSettings(a.Settings, who.Folders), WorkspaceID: sessions.DerivedID("workspace", "", a.Cwd)}
 		if a.native != "" {
-			if err := notAdopted(tx, who, a.Runner, a.native); err != nil {
+			if err := notAdopted(tx, cfg, who, a.Runner, a.native); err != nil {
 				return err
 			}
 			row.NativeID, row.HadTurn, row.Origin = a.native, true, sessions.OriginAdopted

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,7 +52,7 @@ func (h *Host) Foreign(ctx context.Context, who sessions.Caller, a sessions.Fore
 	} else {
 		h.foreignAll(ctx, who, cfg, ask, &res)
 	}
-	res.Conversations, err = h.notSessions(ctx, res.Conversations)
+	res.Conversations, err = h.notSessions(ctx, cfg, res.Conversations)
 	return res, err
 }
 
@@ -131,13 +132,13 @@ func titleOf(text string) string {
 }
 
 // notSessions takes out what is a session of anybody's.
-func (h *Host) notSessions(ctx context.Context, all []sessions.Conversation) ([]sessions.Conversation, error) {
+func (h *Host) notSessions(ctx context.Context, cfg *config.Config, all []sessions.Conversation) ([]sessions.Conversation, error) {
 	left := []sessions.Conversation{}
 	err := h.look(ctx, func(tx *journal.Tx) error {
 		ours, err := tx.NativeIDs()
 		left = left[:0]
 		for _, c := range all {
-			if !ours[c.NativeID] {
+			if !slices.ContainsFunc(ours[c.NativeID], func(runner string) bool { return cfg.SameAgent(runner, c.Runner) }) {
 				left = append(left, c)
 			}
 		}
@@ -147,12 +148,14 @@ func (h *Host) notSessions(ctx context.Context, all []sessions.Conversation) ([]
 }
 
 // notAdopted refuses a conversation that a session has. Another principal's is not told of.
-func notAdopted(tx *journal.Tx, who sessions.Caller, runner, native string) error {
-	s, ours, err := tx.SessionOfNative(native)
-	switch {
-	case err != nil || !ours:
+func notAdopted(tx *journal.Tx, cfg *config.Config, who sessions.Caller, runner, native string) error {
+	list, err := tx.SessionsOfNative(native)
+	i := slices.IndexFunc(list, func(s journal.Session) bool { return cfg.SameAgent(s.Runner, runner) })
+	if err != nil || i < 0 {
 		return err
-	case s.Principal != who.Principal:
+	}
+	s := list[i]
+	if s.Principal != who.Principal {
 		return sessions.Errorf(sessions.CodeNotFound, "%s has no conversation %.80q that could be adopted", runner, native).
 			Do("baton list --foreign shows what there is")
 	}
@@ -196,11 +199,11 @@ func (h *Host) record(ctx context.Context, who sessions.Caller, runner, native s
 	if err := checkNative(runner, native); err != nil {
 		return c, nil, err
 	}
-	if err := h.look(ctx, func(tx *journal.Tx) error { return notAdopted(tx, who, runner, native) }); err != nil {
-		return c, nil, err
-	}
 	cfg, err := h.config()
 	if err != nil {
+		return c, nil, err
+	}
+	if err := h.look(ctx, func(tx *journal.Tx) error { return notAdopted(tx, cfg, who, runner, native) }); err != nil {
 		return c, nil, err
 	}
 	said, err := h.foreign(ctx, who, cfg, runner, sessions.ForeignAsk{NativeID: native, Events: events})

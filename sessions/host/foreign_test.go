@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,70 @@ func TestAdoptOnce(t *testing.T) {
 	b.frame(bridge.OutOpened, sessions.Opened{NativeID: "thread", Evidence: sessions.Evidence{Sandbox: sessions.SandboxWorkspaceWrite, ApprovalPolicy: sessions.ApprovalOnRequest}})
 	if all := list(); len(all) != 0 {
 		t.Errorf("a session is listed: %+v", all)
+	}
+}
+
+// Another agent may have made the same id: what it calls so is its own, and what is the same agent by another name is not.
+func TestNativeIDsAreTheirAgents(t *testing.T) {
+	r := newRig(t)
+	r.configure(configuration + `
+[runners.other]
+protocol = "acp"
+command = ["/bin/echo", "acp"]
+[runners.renamed]
+protocol = "acp"
+command = ["/usr/bin/echo", "acp"]
+[runners.gone]
+protocol = "acp"
+command = ["/bin/ls"]
+`)
+	said := sessions.Conversation{NativeID: "1", Cwd: r.cwd}
+	r.askForeign = func(context.Context, bridge.ForeignInput) (sessions.ForeignSaid, error) {
+		return sessions.ForeignSaid{Conversations: []sessions.Conversation{said}}, nil
+	}
+	r.can.Filesystem = true
+	of := func(runner string) func(*sessions.AdoptArgs) {
+		return func(a *sessions.AdoptArgs) { a.Runner, a.NativeID = runner, "1" }
+	}
+	mine, err := r.adopts(of("fakeacp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := func() string {
+		t.Helper()
+		res, err := r.Foreign(t.Context(), r.who, sessions.ForeignArgs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, c := range res.Conversations {
+			names = append(names, c.Runner)
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	if got := listed(); got != "fake gone other renamed" {
+		t.Errorf("listed are those of %q", got)
+	}
+	if _, err := r.adopts(of("fakeacp")); sessions.CodeOf(err) != sessions.CodeBusy || !strings.Contains(err.Error(), mine.SessionID) {
+		t.Errorf("a second time: %v", err)
+	}
+	theirs, err := r.adopts(of("other"))
+	if err != nil {
+		t.Fatalf("another agent's: %v", err)
+	}
+	if _, err := r.adopts(of("renamed")); sessions.CodeOf(err) != sessions.CodeBusy || !strings.Contains(err.Error(), theirs.SessionID) {
+		t.Errorf("the same agent's by another name: %v", err)
+	}
+	if got := listed(); got != "fake gone" {
+		t.Errorf("listed are those of %q", got)
+	}
+	if _, err := r.adopts(of("gone")); err != nil {
+		t.Fatal(err)
+	}
+	r.configure(configuration + "[runners.new]\nprotocol = \"acp\"\ncommand = [\"/bin/true\"]\n")
+	if got := listed(); got != "" {
+		t.Errorf("with a runner of which nobody knows what it was, listed are those of %q", got)
 	}
 }
 

@@ -139,21 +139,22 @@ func (tx *Tx) GetSession(principal, id string) (Session, error) {
 	return s, nil
 }
 
-// SessionOfNative returns the session that has the conversation of this native id, deleted ones apart, and whether there is
-// one. Agents make ids that no other has, so that the runner, which can be renamed, does not count.
-func (tx *Tx) SessionOfNative(native string) (s Session, found bool, err error) {
-	found, err = tx.one(func(r *row) { s = scanSession(r) },
-		"SELECT "+sessionColumns+" FROM sessions WHERE native_id = ? AND native_id <> '' AND state <> 'deleted' ORDER BY n LIMIT 1", native)
-	return s, found, err
+// SessionsOfNative returns the sessions whose conversation has this native id, of whatever runner, deleted ones apart. An
+// agent's ids are its own: another one may have made the same.
+func (tx *Tx) SessionsOfNative(native string) (list []Session, err error) {
+	err = tx.query(func(r *row) error { list = append(list, scanSession(r)); return nil },
+		"SELECT "+sessionColumns+" FROM sessions WHERE native_id = ? AND native_id <> '' AND state <> 'deleted' ORDER BY n", native)
+	return list, err
 }
 
-// NativeIDs are the native ids of all sessions but deleted ones.
-func (tx *Tx) NativeIDs() (map[string]bool, error) {
-	ids := map[string]bool{}
+// NativeIDs are the native ids of all sessions but deleted ones, with the runners that they are of.
+func (tx *Tx) NativeIDs() (map[string][]string, error) {
+	ids := map[string][]string{}
 	err := tx.query(func(r *row) error {
-		ids[r.text()] = true
+		native := r.text()
+		ids[native] = append(ids[native], r.text())
 		return nil
-	}, "SELECT native_id FROM sessions WHERE native_id <> '' AND state <> 'deleted'")
+	}, "SELECT native_id, runner FROM sessions WHERE native_id <> '' AND state <> 'deleted'")
 	return ids, err
 }
 
