@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -165,7 +166,7 @@ func (e *Endpoint) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the message broke off", http.StatusBadRequest)
 		return
 	}
-	m, id, bad := parse([]byte(strings.TrimSpace(string(body))))
+	m, id, bad := parse(bytes.TrimSpace(body))
 	if bad != nil {
 		write(w, http.StatusBadRequest, refusing(id, bad).line)
 		return

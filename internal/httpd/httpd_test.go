@@ -3,12 +3,14 @@ package httpd
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -120,7 +122,7 @@ func TestShareOfAToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Body.Close()
-	if a, text := r.request(one, nil, nil); a.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "token") {
+	if a, text := r.request(one, nil, nil); a.StatusCode != http.StatusTooManyRequests || !strings.Contains(text, "token") || a.Header.Get("Retry-After") == "" {
 		t.Errorf("one too many: %s %s", a.Status, text)
 	}
 	if a, text := r.request(two, nil, nil); a.StatusCode != 200 {
@@ -128,7 +130,7 @@ func TestShareOfAToken(t *testing.T) {
 	}
 	end()
 	for a, text := r.request(one, nil, nil); a.StatusCode != 200; a, text = r.request(one, nil, nil) {
-		if a.StatusCode != http.StatusServiceUnavailable {
+		if a.StatusCode != http.StatusTooManyRequests {
 			t.Fatalf("after its end: %s %s", a.Status, text)
 		}
 	}
@@ -279,8 +281,167 @@ func TestTokens(t *testing.T) {
 	if err := os.WriteFile(r.tokens.Path, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if a, text := r.request(secret, nil, nil); a.StatusCode != 401 {
-		t.Errorf("damaged: %d %s", a.StatusCode, text)
+	for _, s := range []string{secret, other} {
+		if a, text := r.request(s, nil, nil); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+			t.Errorf("damaged: %d %s", a.StatusCode, text)
+		}
+	}
+	r.unreadable = 0
+	if a, text := r.request(other, nil, nil); a.StatusCode != 401 || <-r.closed != "three" {
+		t.Errorf("damaged for long: %d %s", a.StatusCode, text)
+	}
+}
+
+// lines is a log that a test waits at.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	select {
+	case l <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
+// While the tokens cannot be read nobody new is let in, and what is open goes on, for a while: no longer than that, and no
+// longer than its token is found to be revoked.
+func TestTokensThatCannotBeRead(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spoil func(path string) error
+		long  bool // for longer than open requests are let go on
+		gone  bool // and the token is revoked meanwhile
+	}{
+		"removed and put back":   {spoil: os.Remove},
+		"removed for good":       {spoil: os.Remove, long: true},
+		"no file for a moment":   {spoil: func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }},
+		"half a file":            {spoil: func(path string) error { return os.Truncate(path, 10) }},
+		"revoked in that moment": {spoil: os.Remove, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := serve(t, readPatience)
+			log := make(lines, 100)
+			r.o.Log, r.recheck, r.unreadable = zerolog.New(log), time.Millisecond, time.Hour
+			secret := r.token("one")
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				r.request(secret, nil, func(q *http.Request) { q.Header.Set("Wait", "1") })
+			}()
+			<-r.open
+			before, err := os.ReadFile(r.tokens.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tt.spoil(r.tokens.Path); err != nil {
+				t.Fatal(err)
+			}
+			for range 5 { // looks that failed
+				<-log
+			}
+			if a, text := r.request(secret, nil, nil); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+				t.Errorf("a new request: %d %s", a.StatusCode, text)
+			}
+			if a, text := r.request("", nil, nil); a.StatusCode != 503 {
+				t.Errorf("without a token: %d %s", a.StatusCode, text)
+			}
+			select {
+			case <-ended:
+				t.Fatal("an open request ended")
+			case <-r.closed:
+				t.Fatal("an endpoint was closed")
+			default:
+			}
+			switch {
+			case tt.long:
+				r.mu.Lock()
+				r.known = time.Now().Add(-2 * time.Hour)
+				r.mu.Unlock()
+			case tt.gone:
+				before = []byte("[]")
+				fallthrough
+			default:
+				if err := errors.Join(os.RemoveAll(r.tokens.Path), os.WriteFile(r.tokens.Path+".new", before, 0o600), os.Rename(r.tokens.Path+".new", r.tokens.Path)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.long || tt.gone {
+				<-ended
+				if gone := <-r.closed; gone != "one" {
+					t.Errorf("closed %s", gone)
+				}
+				return
+			}
+			if a, text := r.request(secret, nil, nil); a.StatusCode != 200 {
+				t.Errorf("afterwards: %d %s", a.StatusCode, text)
+			}
+			if _, err := r.tokens.Revoke("one"); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+		})
+	}
+}
+
+// What the bodies of open requests take is bounded: for a token, and for all; what is refused is told to come again, and
+// what ends makes room.
+func TestRoomForBodies(t *testing.T) {
+	const body = 1 << 20
+	for name, tt := range map[string]struct {
+		all, share int64
+		tokens     int
+		status     int
+	}{
+		"of a token": {1 << 40, 4 * body, 1, http.StatusTooManyRequests},
+		"of all":     {4 * body, 1 << 40, 3, http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := serve(t, readPatience)
+			r.bodies = newBodies(tt.all, tt.share)
+			var secrets []string
+			for i := range tt.tokens {
+				secrets = append(secrets, r.token(fmt.Sprint(i)))
+			}
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			open := 0
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for i := range 30 {
+				q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.Addr()+Path, io.LimitReader(endless{}, body-1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				q.Header.Set("Authorization", "Bearer "+secrets[i%len(secrets)])
+				q.Header.Set("Wait", "1")
+				a, err := http.DefaultClient.Do(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer a.Body.Close()
+				if a.StatusCode == 200 {
+					<-r.open
+					open++
+				} else if a.StatusCode != tt.status || a.Header.Get("Retry-After") == "" {
+					t.Fatalf("%d of %d: %s", open, i, a.Status)
+				}
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); open != 4 || grown > 8*body {
+				t.Errorf("%d requests are open, %d bytes are held", open, grown)
+			}
+			end()
+			for {
+				a, text := r.request(secrets[0], strings.NewReader("x"), nil)
+				if a.StatusCode == 200 {
+					break
+				}
+				if a.StatusCode != tt.status {
+					t.Fatalf("after their end: %s %s", a.Status, text)
+				}
+			}
+		})
 	}
 }
 

@@ -24,7 +24,6 @@ const (
 	maxBody      = 16 << 20         // bytes
 	maxHeader    = 64 << 10         // bytes
 	readPatience = 20 * time.Second // for the headers, and again for the body
-	revokeEvery  = 2 * time.Second  // how often an open stream is held against the tokens
 	maxRequests  = 2048             // at a time, streams included
 	maxOfToken   = maxRequests / 4  // of them, those of one token: it takes no room from the others
 )
@@ -50,16 +49,19 @@ type Options struct {
 
 // Server is the HTTP front end.
 type Server struct {
-	o        Options
-	listener net.Listener
-	hosts    []string
-	room     chan struct{}
-	share    int // of the room, for one token
-	patience time.Duration
+	o                   Options
+	listener            net.Listener
+	hosts               []string
+	room                chan struct{}
+	share               int // of the room, for one token
+	bodies              *bodies
+	patience            time.Duration
+	recheck, unreadable time.Duration // revokeEvery and unreadableFor
 
 	mu        sync.Mutex
 	endpoints map[string]http.Handler // by token id
 	open      map[string]int          // requests, by token id
+	known     time.Time               // when the tokens could be read last
 }
 
 // Listen checks the options and takes the address.
@@ -77,7 +79,8 @@ func Listen(o Options) (*Server, error) {
 		return nil, sessions.Errorf(sessions.CodeInvalidParams, "%s can be reached from other machines", o.Address).
 			Do("use 127.0.0.1:PORT; or ask for it a second time with --http-beyond-loopback, with --http-cert and --http-key")
 	}
-	s := &Server{o: o, room: make(chan struct{}, maxRequests), share: maxOfToken, patience: readPatience, endpoints: map[string]http.Handler{}, open: map[string]int{}}
+	s := &Server{o: o, room: make(chan struct{}, maxRequests), share: maxOfToken, bodies: newBodies(maxBodies, maxBodiesOfToken),
+		patience: readPatience, recheck: revokeEvery, unreadable: unreadableFor, endpoints: map[string]http.Handler{}, open: map[string]int{}}
 	if s.listener, err = net.Listen("tcp", o.Address); err != nil {
 		return nil, sessions.Errorf(sessions.CodeInvalidParams, "cannot listen on %s: %w", o.Address, err).Do("use another port")
 	}
@@ -137,6 +140,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why string) {
 		s.o.Log.Debug().Int("status", status).Str("why", why).Str("from", r.RemoteAddr).Msg("request refused")
 		w.Header().Set("Connection", "close") // what may follow of the body is not read
+		if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
 		http.Error(w, why, status)
 	}
 	select {
@@ -159,15 +165,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	token, ok := s.o.Tokens.Find(strings.TrimSpace(secret))
+	all, err := s.tokens()
+	if err != nil {
+		refuse(http.StatusServiceUnavailable, "the tokens cannot be read at the moment")
+		return
+	}
+	token, ok := find(all, strings.TrimSpace(secret))
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		s.closeRevoked()
+		s.closeBut(all)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
 		refuse(http.StatusUnauthorized, "a valid bearer token is needed: baton token new")
 		return
 	}
 	if !s.enter(token.ID) {
-		refuse(http.StatusServiceUnavailable, "too many requests of this token are open")
+		refuse(http.StatusTooManyRequests, "too many requests of this token are open")
 		return
 	}
 	defer s.leave(token.ID)
@@ -176,7 +187,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodPost {
-		body, status, err := s.read(w, r)
+		body, room, status, err := s.read(w, r, token.ID)
+		defer s.bodies.giveBack(token.ID, room)
 		if err != nil {
 			refuse(status, err.Error())
 			return
@@ -215,24 +227,6 @@ func (s *Server) leave(token string) {
 	}
 }
 
-// whileValid ends a request whose token is revoked while it lasts.
-func (s *Server) whileValid(ctx context.Context, end context.CancelFunc, secret string) {
-	t := time.NewTicker(revokeEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			if _, ok := s.o.Tokens.Find(secret); !ok {
-				end()
-				s.closeRevoked()
-				return
-			}
-		}
-	}
-}
-
 // hostOf is the Host header, with the port that its scheme implies.
 func hostOf(r *http.Request) string {
 	host := strings.ToLower(r.Host)
@@ -255,22 +249,6 @@ func (s *Server) own(origins []string) bool {
 	return len(origins) == 1 && slices.ContainsFunc(s.hosts, func(h string) bool { return strings.EqualFold(origins[0], scheme+h) })
 }
 
-// read takes the whole body within its time and its size: a client that sends slowly holds a connection, and nothing else.
-func (s *Server) read(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
-	c := http.NewResponseController(w)
-	if err := c.SetReadDeadline(time.Now().Add(s.patience)); err != nil {
-		return nil, http.StatusInternalServerError, err
-	}
-	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody)
-	}
-	if err != nil {
-		return nil, http.StatusRequestTimeout, errors.New("the body did not come in time")
-	}
-	return body, 0, c.SetReadDeadline(time.Time{})
-}
-
 // endpoint is the MCP server of a token. No session of one is known to another.
 func (s *Server) endpoint(t Token) http.Handler {
 	s.mu.Lock()
@@ -287,12 +265,7 @@ func (s *Server) endpoint(t Token) http.Handler {
 	return h
 }
 
-// closeRevoked closes the endpoints whose tokens are no more. What cannot be read has no tokens.
-func (s *Server) closeRevoked() {
-	all, _ := s.o.Tokens.List()
-	s.closeBut(all)
-}
-
+// closeBut closes the endpoints of all other tokens.
 func (s *Server) closeBut(tokens []Token) {
 	s.mu.Lock()
 	var gone []http.Handler

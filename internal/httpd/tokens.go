@@ -42,10 +42,16 @@ type Tokens struct{ Path string }
 
 // List returns the tokens, the oldest first.
 func (s Tokens) List() ([]Token, error) {
-	b, err := os.ReadFile(s.Path)
+	all, err := s.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	return all, err
+}
+
+// read is List for whoever a missing file tells something.
+func (s Tokens) read() ([]Token, error) {
+	b, err := os.ReadFile(s.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -107,10 +113,9 @@ func (s Tokens) Revoke(which string) (gone Token, err error) {
 	})
 }
 
-// Find returns the token of a secret. The comparison takes the same time whatever the secret is.
-func (s Tokens) Find(secret string) (found Token, ok bool) {
-	all, err := s.List()
-	if err != nil || !strings.HasPrefix(secret, secretPrefix) {
+// find returns the token of a secret. The comparison takes the same time whatever the secret is.
+func find(all []Token, secret string) (found Token, ok bool) {
+	if !strings.HasPrefix(secret, secretPrefix) {
 		return Token{}, false
 	}
 	hash := hashOf(secret)
