@@ -57,11 +57,14 @@ func (v *verb) run(do func(ctx context.Context, f *cli.Front, args []string) err
 		o.API, o.Foreign = api, api
 		ctx := c.Context()
 		if v.signals {
-			ctx = context.WithoutCancel(ctx) // an interrupt is for the agent's turn first
 			ch := make(chan os.Signal, 4)
 			signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(ch)
 			o.Signals = ch
+			if ctx.Err() != nil { // one that came before this command listened
+				return codedError{fmt.Errorf("interrupted; nothing was started"), exitError}
+			}
+			ctx = context.WithoutCancel(ctx) // an interrupt is for the agent's turn first
 		}
 		f := cli.New(o)
 		err = do(ctx, f, args)
