@@ -15,13 +15,13 @@ import (
 func (w *world) cursor(f *front) sessions.Session {
 	w.t.Helper()
 	return call[sessions.CreateResult](f, "session_create", args{"runner": "cursorlike", "cwd": w.work,
-		"sandbox": sessions.SandboxFullAccess, "wait_seconds": 30}).Session
+		"sandbox": sessions.SandboxFullAccess, "wait_seconds": 50}).Session
 }
 
 // send runs one command to its end.
 func (f *front) send(session, text string) sessions.SendResult {
 	f.t.Helper()
-	return call[sessions.SendResult](f, "session_send", args{"session_id": session, "text": text, "wait_seconds": 30})
+	return call[sessions.SendResult](f, "session_send", args{"session_id": session, "text": text, "wait_seconds": 50})
 }
 
 // What an ACP agent has its client do, Baton does: files of the workspace, and programs in the session's containment.
@@ -130,7 +130,7 @@ func TestCursorLaunchFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": w.work, "sandbox": sessions.SandboxFullAccess,
-		"writable_roots": []string{more}, "runner_options": args{"force": true}, "wait_seconds": 30}).Session
+		"writable_roots": []string{more}, "runner_options": args{"force": true}, "wait_seconds": 50}).Session
 	if s.State != sessions.SessionIdle {
 		t.Fatalf("%+v", s)
 	}

@@ -73,7 +73,7 @@ func (w *world) console(program string, argv ...string) *console {
 func (c *console) sees(text string) {
 	c.t.Helper()
 	late := false
-	limit := time.AfterFunc(30*time.Second, func() {
+	limit := time.AfterFunc(patience, func() {
 		c.mu.Lock()
 		late = true
 		c.mu.Unlock()

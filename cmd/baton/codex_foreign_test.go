@@ -141,7 +141,7 @@ func foreignThread(t *testing.T, binary string, options ...string) {
 			t.Errorf("a session is listed as foreign: %+v", c)
 		}
 	}
-	sent := call[sessions.SendResult](f, "session_send", args{"session_id": session, "text": "[text with baton]", "command_id": "c-1", "wait_seconds": 30})
+	sent := call[sessions.SendResult](f, "session_send", args{"session_id": session, "text": "[text with baton]", "command_id": "c-1", "wait_seconds": 50})
 	if sent.Command.State != sessions.CommandCompleted || strings.TrimSpace(sent.Text) != "with baton" {
 		t.Errorf("turn: %+v %q", sent.Command, sent.Text)
 	}

@@ -327,7 +327,7 @@ func (x *codexRun) settled(session, command string, want sessions.CommandState) 
 func (x *codexRun) asked(session, command string) sessions.Request {
 	x.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
-		w := call[sessions.WaitResult](x.f, "session_wait", args{"session_ids": []string{session}, "wait_seconds": 20}).Sessions
+		w := call[sessions.WaitResult](x.f, "session_wait", args{"session_ids": []string{session}, "wait_seconds": 50}).Sessions
 		if len(w) == 1 {
 			for _, r := range w[0].Session.Requests {
 				if r.Command == command && r.State == sessions.RequestPending {

@@ -110,7 +110,7 @@ func unknownModel(prompt string) func(*codexRun) {
 // unsent wants a send to be refused, at once or as the end of its command.
 func (x *codexRun) unsent(session, command string, code sessions.Code, more args) {
 	x.t.Helper()
-	a := args{"session_id": session, "text": "[text unsent]", "command_id": command, "wait_seconds": 30}
+	a := args{"session_id": session, "text": "[text unsent]", "command_id": command, "wait_seconds": 50}
 	for k, v := range more {
 		a[k] = v
 	}

@@ -61,7 +61,7 @@ func (d *driver) play(name string) error {
 
 // create makes a session; it is named by its own id or by a key.
 func (d *driver) create(prompt bool) error {
-	a := args{"runner": d.p.runner, "cwd": d.work, "wait_seconds": 20}
+	a := args{"runner": d.p.runner, "cwd": d.work, "wait_seconds": 50}
 	if d.p.runner == "cursorlike" {
 		a["sandbox"] = sessions.SandboxFullAccess
 	}
@@ -352,7 +352,7 @@ func (d *driver) delete() error {
 }
 
 func (d *driver) resume() error {
-	a := args{"session_id": d.session, "key": "resume-" + sessions.NewID(), "wait_seconds": 30}
+	a := args{"session_id": d.session, "key": "resume-" + sessions.NewID(), "wait_seconds": 50}
 	var res sessions.ResumeResult
 	refusal, err := d.repeat("session_resume", a, &res)
 	if err != nil {
@@ -531,7 +531,7 @@ func (d *driver) unblock(s sessions.Session) error {
 
 // takeUp resumes a session. It tells whether its agent has lost the conversation, so that a new session has to be made.
 func (d *driver) takeUp(s sessions.Session) (bool, error) {
-	a := args{"session_id": d.session, "key": "take-up-" + sessions.NewID(), "wait_seconds": 30}
+	a := args{"session_id": d.session, "key": "take-up-" + sessions.NewID(), "wait_seconds": 50}
 	if len(s.Queued) > 0 && d.r.IntN(2) == 0 {
 		a["run_queue"] = true
 	}

@@ -61,7 +61,7 @@ func (m *mortal) open() (*mcpclient.Client, error) {
 			return cmd, nil
 		}))
 	c = mcpclient.NewClient(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := c.Start(context.Background()); err != nil {
 		return nil, err

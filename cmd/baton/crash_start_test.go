@@ -41,7 +41,7 @@ func TestI14_AnUnfinishedStartHasExits(t *testing.T) {
 			if closed.Stopped != "confirmed" || closed.Session.State != sessions.SessionClosed {
 				t.Errorf("closed: %+v", closed)
 			}
-			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30})
+			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50})
 			if back.Session.State != sessions.SessionIdle || w.times("#first") != 0 {
 				t.Errorf("taken up: %+v", back.Session)
 			}
@@ -59,7 +59,7 @@ func TestI14_AnUnfinishedStartHasExits(t *testing.T) {
 			if n := count(f.events(s.SessionID), sessions.EventGap, ""); n != 0 {
 				t.Errorf("%d gaps in what no agent said", n)
 			}
-			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "run_queue": true, "wait_seconds": 30})
+			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "run_queue": true, "wait_seconds": 50})
 			if back.Session.State != sessions.SessionIdle && back.Session.State != sessions.SessionRunning {
 				t.Errorf("taken up: %+v", back.Session)
 			}

@@ -185,11 +185,11 @@ func (w *world) stop(j *judge) {
 			j.fault("left: baton host stop: %v: %s", err, said)
 			kill9(h.PID)
 		}
-		if !within(10*time.Second, func() bool { return !alive(h.PID) }) {
+		if !within(patience, func() bool { return !alive(h.PID) }) {
 			j.fault("left: the host does not end")
 		}
 	}
-	if !within(5*time.Second, func() bool { return len(w.processes()) == 0 }) {
+	if !within(patience, func() bool { return len(w.processes()) == 0 }) {
 		j.fault("left: %v", w.processes())
 		for _, p := range w.processes() {
 			kill9(p.PID)

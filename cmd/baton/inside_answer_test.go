@@ -48,7 +48,7 @@ func TestAgentCannotAnswerItself(t *testing.T) {
 			w := newWorld(t, "BATON_RUNNER_CURSOR=baton:agent")
 			f := w.open()
 			defer f.close()
-			s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": w.work, "sandbox": sandbox, "wait_seconds": 30}).Session
+			s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": w.work, "sandbox": sandbox, "wait_seconds": 50}).Session
 			needPolicy(t, s)
 			w.copyOf(w.work)
 			// The tries wait in the background for the request that the same agent raises next.

@@ -25,7 +25,7 @@ func TestInsideASessionNothingIsOffered(t *testing.T) {
 		t.Error("a host was started from inside a session")
 	}
 	// What the agent itself can try: its own baton, against the state directory that it was not told of.
-	sent := call[sessions.SendResult](outside, "session_send", args{"session_id": s.SessionID, "wait_seconds": 20,
+	sent := call[sessions.SendResult](outside, "session_send", args{"session_id": s.SessionID, "wait_seconds": 50,
 		"text": "[run ls " + w.path("baton/state") + " " + w.path("baton/run") + "]"})
 	if sent.Command.State != sessions.CommandCompleted {
 		t.Fatalf("%+v", sent.Command)

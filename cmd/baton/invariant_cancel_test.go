@@ -64,7 +64,7 @@ idle_exit = "20s"
 
 [runners.slow]
 protocol = "app-server"
-command = ["baton:agent", "app-server", "--delay-start", "1500"]
+command = ["baton:agent", "app-server", "--delay-start", "4000"]
 `)
 	f := w.open()
 	defer f.close()
@@ -86,7 +86,7 @@ command = ["baton:agent", "app-server", "--delay-start", "1500"]
 	if n := w.times("[say 200]"); n != 1 {
 		t.Errorf("given %d times", n)
 	}
-	again := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 30})
+	again := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 50})
 	if again.Command.State != sessions.CommandCompleted {
 		t.Errorf("afterwards: %+v", again.Command)
 	}
@@ -120,7 +120,7 @@ func TestI09_CancelFences(t *testing.T) {
 	defer g.close()
 	mine := sessions.NewID()
 	refused(g, sessions.CodeNotFound, "session_cancel", args{"session_id": s.SessionID, "command_id": mine})
-	if c := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": mine, "text": "[say 1]", "wait_seconds": 30}); c.Command.State != sessions.CommandCompleted {
+	if c := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": mine, "text": "[say 1]", "wait_seconds": 50}); c.Command.State != sessions.CommandCompleted {
 		t.Errorf("somebody else's cancel had an effect: %+v", c.Command)
 	}
 }

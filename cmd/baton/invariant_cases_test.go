@@ -127,13 +127,13 @@ func TestRE02_AnotherHoldsTheThread(t *testing.T) {
 	f := w.open()
 	defer f.close()
 	s := w.create(f, "codexlike", nil)
-	call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 2]", "wait_seconds": 30})
+	call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 2]", "wait_seconds": 50})
 	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
 	o := w.outside()
 	o.ask(1, "initialize", args{"clientInfo": args{"name": "other", "version": "1"}, "capabilities": args{"experimentalApi": true}})
 	o.ask(2, "thread/resume", args{"threadId": s.NativeID})
 	for range 2 {
-		e := refused(f, sessions.CodeBusy, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30})
+		e := refused(f, sessions.CodeBusy, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50})
 		if !strings.Contains(e.Message, s.NativeID) || !strings.Contains(e.Message+e.Action, "another process") {
 			t.Errorf("it says %v", e)
 		}
@@ -147,11 +147,11 @@ func TestRE02_AnotherHoldsTheThread(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	o.kill()
-	back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30}).Session
+	back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50}).Session
 	if back.State != sessions.SessionIdle || back.NativeID != s.NativeID {
 		t.Errorf("afterwards: %s, bound to %s", back.State, back.NativeID)
 	}
-	sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 3]", "wait_seconds": 30})
+	sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 3]", "wait_seconds": 50})
 	if sent.Command.State != sessions.CommandCompleted || len(w.noted("prompt")) != 2 {
 		t.Errorf("%+v, %d prompts were given", sent.Command, len(w.noted("prompt")))
 	}
@@ -167,13 +167,13 @@ func TestRE04_AgentKilledWhileIdle(t *testing.T) {
 			f := w.open()
 			defer f.close()
 			s := w.create(f, runner, nil)
-			sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 2]", "wait_seconds": 30})
+			sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 2]", "wait_seconds": 50})
 			w.kill(" agent ")
 			got := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "until": "event",
-				"after": args{s.SessionID: sent.Session.Cursor}, "wait_seconds": 30})
+				"after": args{s.SessionID: sent.Session.Cursor}, "wait_seconds": 50})
 			for !got.TimedOut && got.Sessions[0].Session.State.Live() {
 				got = call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "until": "event",
-					"after": args{s.SessionID: got.Sessions[0].Cursor}, "wait_seconds": 30})
+					"after": args{s.SessionID: got.Sessions[0].Cursor}, "wait_seconds": 50})
 			}
 			if got.TimedOut {
 				t.Fatal("nothing is said of it")
@@ -188,11 +188,11 @@ func TestRE04_AgentKilledWhileIdle(t *testing.T) {
 				t.Errorf("it says %v", e)
 			}
 			t.Logf("refused after %v", time.Since(began).Round(time.Millisecond))
-			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30}).Session
+			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50}).Session
 			if back.State != sessions.SessionIdle || back.Generation == s.Generation || back.NativeID != s.NativeID {
 				t.Errorf("afterwards: %+v", back)
 			}
-			again := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "late", "text": "[say 1]", "wait_seconds": 30})
+			again := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "late", "text": "[say 1]", "wait_seconds": 50})
 			if again.Command.State != sessions.CommandCompleted || w.times("[say 1]") != 1 {
 				t.Errorf("%+v, given %d times", again.Command, w.times("[say 1]"))
 			}
@@ -215,7 +215,7 @@ func TestPR02_GrandchildHoldsThePipe(t *testing.T) {
 	w.write("baton/config.toml", `
 [host]
 idle_exit = "20s"
-handshake_timeout = "1s"
+handshake_timeout = "5s"
 allow_unconfined_full_access = true
 `+runnerOf("holds", "app-server", w.path("holds"))+runnerOf("leaves", "app-server", w.path("leaves"))+
 		runnerOf("holds-acp", "acp", w.path("holds"))+runnerOf("leaves-acp", "acp", w.path("leaves")))
@@ -268,7 +268,7 @@ func TestPR05_DescriptorsComeBack(t *testing.T) {
 	round := func(n int) {
 		runner := scripted[n%2]
 		s := w.create(f, runner, nil)
-		sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 30})
+		sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 50})
 		if sent.Command.State != sessions.CommandCompleted {
 			t.Fatalf("round %d: %+v", n, sent.Command)
 		}

@@ -69,7 +69,7 @@ func (f *front) look(session string) sessions.Session {
 	return call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{session}, "wait_seconds": 0}).Sessions[0].Session
 }
 
-// kill ends the only process of the world whose command line holds a word.
+// kill ends the only process of the world whose command line holds a word, and waits until it is gone.
 func (w *world) kill(word string) {
 	w.t.Helper()
 	found := w.find(word)
@@ -79,6 +79,7 @@ func (w *world) kill(word string) {
 	if err := syscall.Kill(found[0].PID, syscall.SIGKILL); err != nil {
 		w.t.Fatal(err)
 	}
+	await(w.t, "the end of what was killed", func() bool { return !alive(found[0].PID) })
 }
 
 var scripted = []string{"codexlike", "cursorlike"}
@@ -97,7 +98,7 @@ func TestI02_NeverResend(t *testing.T) {
 				call[sessions.SendResult](f, "session_send", a)
 				f.streaming(s.SessionID, "once")
 				w.kill(victim)
-				lost := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "wait_seconds": 30})
+				lost := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "wait_seconds": 50})
 				if got := lost.Sessions[0].Session; got.State != sessions.SessionFailed || got.Last == nil || got.Last.State != sessions.CommandUnknown || got.Recovery == "" {
 					t.Fatalf("after the kill: %+v", got)
 				}
@@ -107,10 +108,10 @@ func TestI02_NeverResend(t *testing.T) {
 				}
 				refused(f, sessions.CodeNotRunning, "session_cancel", args{"session_id": s.SessionID})
 				refused(f, sessions.CodeOutcomeUnknown, "session_send", args{"session_id": s.SessionID, "text": "[say 1]"})
-				call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "acknowledge_unknown": true, "run_queue": true, "wait_seconds": 30})
+				call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "acknowledge_unknown": true, "run_queue": true, "wait_seconds": 50})
 				w.killHost()
 				call[sessions.SendResult](f, "session_send", a)
-				next := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 30})
+				next := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 50})
 				if next.Command.State != sessions.CommandCompleted {
 					t.Errorf("the next command: %+v", next.Command)
 				}
@@ -140,7 +141,7 @@ func TestI03_ThreeWayTruth(t *testing.T) {
 			done := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "done", "text": "[slow 10][say 40]"})
 			f.streaming(s.SessionID, done.Command.CommandID)
 			w.killHost()
-			got := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "done", "text": "[slow 10][say 40]", "wait_seconds": 30})
+			got := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "done", "text": "[slow 10][say 40]", "wait_seconds": 50})
 			if got.Command.State != sessions.CommandCompleted || got.Text != directive.Words(40) {
 				t.Errorf("through a killed host: %+v %q", got.Command, got.Text)
 			}
@@ -148,8 +149,8 @@ func TestI03_ThreeWayTruth(t *testing.T) {
 			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "lost", "text": "[say 2][wait]"})
 			f.streaming(s.SessionID, "lost")
 			w.kill(" agent ")
-			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "lost", "text": "[say 2][wait]", "wait_seconds": 30})
-			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30})
+			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "lost", "text": "[say 2][wait]", "wait_seconds": 50})
+			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50})
 			lost := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "lost", "text": "[say 2][wait]"})
 			if lost.Command.State != c.state || len(back.Settled) == 1 != c.settled {
 				t.Errorf("after the resume: %+v, settled %+v", lost.Command, back.Settled)
@@ -159,7 +160,7 @@ func TestI03_ThreeWayTruth(t *testing.T) {
 			}
 			refused(f, sessions.CodeOutcomeUnknown, "session_send", args{"session_id": s.SessionID, "text": "[say 1]"})
 			call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "acknowledge_unknown": true})
-			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 30})
+			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 50})
 		})
 	}
 }

@@ -39,7 +39,7 @@ func TestI11_CursorsNeverLie(t *testing.T) {
 			if page.Cursor != after {
 				t.Fatal("a cursor moved over no event")
 			}
-			call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "until": "event", "after": args{s.SessionID: page.Cursor}, "wait_seconds": 20})
+			call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "until": "event", "after": args{s.SessionID: page.Cursor}, "wait_seconds": 50})
 		}
 		after = page.Cursor
 	}

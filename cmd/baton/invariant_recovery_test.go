@@ -28,10 +28,10 @@ func TestI14_OneBrokenSessionBlocksNoOther(t *testing.T) {
 			defer f.close()
 			broken := w.create(f, "codexlike", args{"title": "broken"})
 			sound := w.create(f, "codexlike", args{"title": "sound"})
-			call[sessions.SendResult](f, "session_send", args{"session_id": broken.SessionID, "text": "[say 1]", "wait_seconds": 30})
+			call[sessions.SendResult](f, "session_send", args{"session_id": broken.SessionID, "text": "[say 1]", "wait_seconds": 50})
 			w.stopHost()
 			w.alter("UPDATE generations SET " + c.set + " WHERE session = '" + broken.SessionID + "'")
-			sent := call[sessions.SendResult](f, "session_send", args{"session_id": sound.SessionID, "text": "[say 2]", "wait_seconds": 30})
+			sent := call[sessions.SendResult](f, "session_send", args{"session_id": sound.SessionID, "text": "[say 2]", "wait_seconds": 50})
 			if sent.Command.State != sessions.CommandCompleted || sent.Session.Generation != sound.Generation {
 				t.Errorf("the sound one: %+v", sent)
 			}
@@ -44,7 +44,7 @@ func TestI14_OneBrokenSessionBlocksNoOther(t *testing.T) {
 				t.Errorf("closed: %+v", closed)
 			}
 			refused(f, sessions.CodeStopUnconfirmed, "session_resume", args{"session_id": broken.SessionID})
-			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": broken.SessionID, "accept_unconfirmed": true, "wait_seconds": 30})
+			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": broken.SessionID, "accept_unconfirmed": true, "wait_seconds": 50})
 			if back.Session.State != sessions.SessionIdle {
 				t.Errorf("taken up again: %+v", back.Session)
 			}
@@ -91,7 +91,7 @@ func TestI14_FrozenBridge(t *testing.T) {
 			if closed.Stopped != "confirmed" || closed.Session.State != want {
 				t.Errorf("closed: %s, %s: %s", closed.Session.State, closed.Stopped, closed.Proof)
 			}
-			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30})
+			back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50})
 			if back.Session.State != sessions.SessionIdle || len(back.Settled) != 1 || back.Settled[0].State != sessions.CommandInterrupted {
 				t.Errorf("%s, settled %+v", back.Session.State, back.Settled)
 			}

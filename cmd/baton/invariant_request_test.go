@@ -12,7 +12,7 @@ import (
 func (w *world) asking(f *front, session, command string) (sessions.Request, string) {
 	w.t.Helper()
 	file := filepath.Join(w.work, command)
-	sent := call[sessions.SendResult](f, "session_send", args{"session_id": session, "command_id": command, "wait_seconds": 30,
+	sent := call[sessions.SendResult](f, "session_send", args{"session_id": session, "command_id": command, "wait_seconds": 50,
 		"text": "[approve printf x >> " + file + "]"})
 	if len(sent.Session.Requests) != 1 || !sent.Session.NeedsInput {
 		w.t.Fatalf("no request: %+v", sent)
@@ -24,7 +24,7 @@ func (w *world) asking(f *front, session, command string) (sessions.Request, str
 func (f *front) ended(session, command string) sessions.Command {
 	f.t.Helper()
 	for range 3 {
-		s := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{session}, "wait_seconds": 30})
+		s := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{session}, "wait_seconds": 50})
 		if !s.TimedOut && s.Sessions[0].Session.Last != nil && s.Sessions[0].Session.Last.CommandID == command {
 			return *s.Sessions[0].Session.Last
 		}
@@ -81,7 +81,7 @@ func TestI07_ARequestDiesWithItsGeneration(t *testing.T) {
 			f := w.open()
 			defer f.close()
 			s := w.create(f, runner, nil)
-			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 30})
+			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 50})
 			q, file := w.asking(f, s.SessionID, "asks")
 			answer := args{"session_id": s.SessionID, "request_id": q.RequestID, "decision": "approve"}
 			w.kill("baton bridge")
@@ -104,7 +104,7 @@ func TestI07_ARequestDiesWithItsGeneration(t *testing.T) {
 				t.Errorf("%d events say what became of the request", resolved)
 			}
 			refused(f, sessions.CodeStaleGeneration, "session_respond", answer)
-			call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "acknowledge_unknown": true, "wait_seconds": 30})
+			call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "acknowledge_unknown": true, "wait_seconds": 50})
 			refused(f, sessions.CodeStaleGeneration, "session_respond", answer)
 			next, _ := w.asking(f, s.SessionID, "asks-again")
 			if next.RequestID == q.RequestID {

@@ -41,7 +41,7 @@ func TestI10_EveryCrashOnEveryRung(t *testing.T) {
 				if s.Containment.Rung != string(rung) {
 					t.Fatalf("on rung %s", s.Containment.Rung)
 				}
-				call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": scattering, "wait_seconds": 30})
+				call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": scattering, "wait_seconds": 50})
 				await(t, "the scattered processes", func() bool { return len(w.find("sleep 4321")) >= 2 })
 				if c.host {
 					w.killHost()
@@ -71,7 +71,7 @@ func TestI10_EveryCrashOnEveryRung(t *testing.T) {
 				}
 				if want == "unconfirmed" {
 					refused(f, sessions.CodeStopUnconfirmed, "session_resume", args{"session_id": s.SessionID})
-				} else if back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30}); back.Session.State != sessions.SessionIdle {
+				} else if back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50}); back.Session.State != sessions.SessionIdle {
 					t.Errorf("taken up again: %+v", back.Session)
 				}
 			})
@@ -143,7 +143,7 @@ func TestToldToEndWithoutAHost(t *testing.T) {
 			if left := w.find(" agent "); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
-			call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "wait_seconds": 30})
+			call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "wait_seconds": 50})
 			got := f.look(s.SessionID)
 			if got.State != sessions.SessionFailed || got.Error == nil || !strings.Contains(got.Error.Message, "SIGTERM") {
 				t.Errorf("the session: %+v", got)

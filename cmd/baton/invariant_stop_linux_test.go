@@ -53,7 +53,7 @@ func TestI10_ABridgeThatCannotBeKilled(t *testing.T) {
 		break
 	}
 	await(t, "the end of the bridge", func() bool { return len(w.find("baton bridge")) == 0 })
-	back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "accept_unconfirmed": true, "wait_seconds": 30})
+	back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "accept_unconfirmed": true, "wait_seconds": 50})
 	if back.Session.State != sessions.SessionIdle {
 		t.Errorf("taken up again: %+v", back.Session)
 	}

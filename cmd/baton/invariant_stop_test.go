@@ -24,7 +24,7 @@ func TestI10_StoppedMeansProven(t *testing.T) {
 			if s.Containment.Rung != "pid_namespace" {
 				t.Skip("SKIPPED: without a pid namespace nothing is proven")
 			}
-			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": scattering, "wait_seconds": 30})
+			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": scattering, "wait_seconds": 50})
 			await(t, "the scattered processes", func() bool { return len(w.find("sleep 4321")) >= 2 })
 			if killed {
 				w.killHost()
@@ -57,7 +57,7 @@ func TestI10_UnprovenBlocksTheNextGeneration(t *testing.T) {
 	if agents := w.find(" agent "); len(agents) != 0 {
 		t.Errorf("agents: %v", agents)
 	}
-	back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "accept_unconfirmed": true, "wait_seconds": 30})
+	back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "accept_unconfirmed": true, "wait_seconds": 50})
 	if back.Session.State != sessions.SessionIdle {
 		t.Errorf("accepted: %+v", back.Session)
 	}
@@ -91,7 +91,7 @@ func TestI10_NothingProceedsOverALivingAgent(t *testing.T) {
 	if err := syscall.Kill(bridge[0].PID, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 30})
+	sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "wait_seconds": 50})
 	if sent.Command.State != sessions.CommandCompleted || sent.Session.Generation != s.Generation {
 		t.Errorf("afterwards: %+v", sent)
 	}

@@ -89,7 +89,7 @@ func TestJournalCheckAndExport(t *testing.T) {
 	w := newWorld(t)
 	f := w.open()
 	s := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session
-	sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 3][run echo <&>]", "command_id": "c-1", "wait_seconds": 20})
+	sent := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 3][run echo <&>]", "command_id": "c-1", "wait_seconds": 50})
 	if sent.Command.State != sessions.CommandCompleted {
 		t.Fatalf("%+v", sent.Command)
 	}

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	mcpclient "github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -44,7 +43,7 @@ func (w *world) openWith(u user) *front {
 // initialized starts a client and greets its server.
 func (w *world) initialized(c *mcpclient.Client) *front {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := c.Start(context.Background()); err != nil {
 		w.t.Fatal(err)
@@ -74,11 +73,11 @@ func TestElicitation(t *testing.T) {
 	s := w.create(f, "codexlike", nil)
 
 	reply = mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionCancel}
-	r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "command_id": "one", "wait_seconds": 20})
+	r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "command_id": "one", "wait_seconds": 50})
 	if asked != 1 || len(r.Session.Requests) != 1 || exists(w.work+"/chosen.txt") {
 		t.Fatalf("asked %d times: %+v", asked, r.Session)
 	}
-	if r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "command_id": "one", "wait_seconds": 20}); asked != 1 || len(r.Session.Requests) != 1 {
+	if r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "command_id": "one", "wait_seconds": 50}); asked != 1 || len(r.Session.Requests) != 1 {
 		t.Errorf("asked %d times: %+v", asked, r.Session)
 	}
 	call[sessions.RespondResult](f, "session_respond", args{"session_id": s.SessionID, "request_id": r.Session.Requests[0].RequestID, "decision": "deny"})
@@ -91,7 +90,7 @@ func TestElicitation(t *testing.T) {
 		}
 	}
 	reply = mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{"decision": allow}}
-	r = call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "command_id": "two", "wait_seconds": 20})
+	r = call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "command_id": "two", "wait_seconds": 50})
 	if asked != 2 || r.Command.State != sessions.CommandCompleted || !exists(w.work+"/chosen.txt") {
 		t.Errorf("asked %d times: %+v", asked, r.Command)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -26,7 +27,7 @@ func TestSE01_TheEnvironmentOfTheFrontEndStaysOut(t *testing.T) {
 	f := w.open()
 	defer f.close()
 	s := w.create(f, "codexlike", nil)
-	r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve env | tee env.txt; cat /proc/$PPID/environ > parent.txt]", "wait_seconds": 20})
+	r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve env | tee env.txt; cat /proc/$PPID/environ > parent.txt]", "wait_seconds": 50})
 	if len(r.Session.Requests) != 1 {
 		t.Fatalf("%+v", r.Session)
 	}
@@ -38,10 +39,16 @@ func TestSE01_TheEnvironmentOfTheFrontEndStaysOut(t *testing.T) {
 	looked := 0
 	for _, dir := range []string{w.work, w.path("baton"), w.path("home"), w.path("tmp")} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // the session lives, and with it what is there for a moment
+			}
 			if err != nil || !d.Type().IsRegular() {
 				return err
 			}
 			b, err := os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
 			if err != nil {
 				return err
 			}

@@ -105,7 +105,7 @@ func TestHTTPBothWays(t *testing.T) {
 	if err := c.Subscribe(t.Context(), mcp.SubscribeRequest{Params: mcp.SubscribeParams{URI: uri}}); err != nil {
 		t.Fatal(err)
 	}
-	call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "wait_seconds": 20})
+	call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[approve echo chosen > chosen.txt]", "wait_seconds": 50})
 	if text := <-asked; !strings.Contains(text, "echo chosen") {
 		t.Errorf("asked %q", text)
 	}
@@ -165,7 +165,7 @@ func TestHTTP(t *testing.T) {
 	refused(f, sessions.CodeInvalidParams, "session_create", args{"runner": "codexlike", "cwd": w.path("home")})
 	refused(f, sessions.CodeUnsupported, "session_create", args{"runner": "codexlike", "cwd": w.work, "sandbox": "danger-full-access"})
 	s := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session
-	r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 4]", "wait_seconds": 20})
+	r := call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 4]", "wait_seconds": 50})
 	if r.Text != directive.Words(4) {
 		t.Errorf("%+v", r)
 	}

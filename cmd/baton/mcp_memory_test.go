@@ -38,12 +38,12 @@ func TestFrontEndsTellWhatOthersChanged(t *testing.T) {
 			syscall.Kill(w.hostPID(), syscall.SIGKILL)
 		}
 		id := fmt.Sprintf("c-%d", i)
-		call[sessions.SendResult](a, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "command_id": id, "wait_seconds": 20})
+		call[sessions.SendResult](a, "session_send", args{"session_id": s.SessionID, "text": "[say 1]", "command_id": id, "wait_seconds": 50})
 		if got := state(b); got != "idle "+id {
 			t.Fatalf("round %d: the other front end tells %q", i, got)
 		}
 	}
-	call[sessions.CloseResult](b, "session_close", args{"session_id": s.SessionID, "wait_seconds": 20})
+	call[sessions.CloseResult](b, "session_close", args{"session_id": s.SessionID, "wait_seconds": 50})
 	if got := state(a); got != "closed c-7" {
 		t.Errorf("after the close the other front end tells %q", got)
 	}

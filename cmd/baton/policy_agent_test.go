@@ -93,7 +93,7 @@ func TestPolicyHoldsAnACPAgent(t *testing.T) {
 	defer f.close()
 	outside := outsideOf(t)
 	create := func(sandbox, cwd string) sessions.Session {
-		a := args{"runner": "cursor", "cwd": cwd, "wait_seconds": 30}
+		a := args{"runner": "cursor", "cwd": cwd, "wait_seconds": 50}
 		if sandbox != "" {
 			a["sandbox"] = sandbox
 		}
@@ -137,7 +137,7 @@ func TestPolicyHoldsAnACPAgent(t *testing.T) {
 	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
 
 	// It holds after a resume, too.
-	s = call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30}).Session
+	s = call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50}).Session
 	if e := s.Selections.Evidence; e.SandboxBy != "bridge" || e.Files == nil {
 		t.Errorf("after the resume: %+v", e)
 	}
@@ -158,7 +158,7 @@ func TestPolicyHoldsAnACPAgent(t *testing.T) {
 	}
 	w.git(outside, "init", "-q")
 	s = call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": linked, "sandbox": sessions.SandboxReadOnly,
-		"writable_roots": []string{reports, outside}, "wait_seconds": 30}).Session
+		"writable_roots": []string{reports, outside}, "wait_seconds": 50}).Session
 	if e := s.Selections.Evidence; e.Sandbox != sessions.SandboxReadOnly || e.SandboxBy != "bridge" || e.Files == nil || !slices.Contains(e.Files.Writable, reports) {
 		t.Errorf("evidence: %+v", e)
 	}
@@ -166,7 +166,7 @@ func TestPolicyHoldsAnACPAgent(t *testing.T) {
 		{"echo x > " + outside + "/.git/hooks/pre-commit", false}, {"git commit -q --allow-empty -m three", false}}
 	f.outcomes(s.SessionID, only)
 	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
-	s = call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 30}).Session
+	s = call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "wait_seconds": 50}).Session
 	f.outcomes(s.SessionID, only)
 	call[sessions.CloseResult](f, "session_close", args{"session_id": s.SessionID})
 	for _, root := range []string{linked, filepath.Dir(linked)} {
@@ -205,7 +205,7 @@ func TestPolicyOfAWorkspaceBehindALink(t *testing.T) {
 	}
 	f := w.open()
 	defer f.close()
-	s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": way, "wait_seconds": 30}).Session
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": way, "wait_seconds": 50}).Session
 	needPolicy(t, s)
 	if s.Cwd != w.work || s.State != sessions.SessionIdle {
 		t.Errorf("%s in %s, want %s", s.State, s.Cwd, w.work)
@@ -222,7 +222,7 @@ func TestPolicySeesWhatIsPlanted(t *testing.T) {
 	w.repository(w.work)
 	f := w.open()
 	defer f.close()
-	s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": w.work, "wait_seconds": 30}).Session
+	s := call[sessions.CreateResult](f, "session_create", args{"runner": "cursor", "cwd": w.work, "wait_seconds": 50}).Session
 	needPolicy(t, s)
 	if e := s.Selections.Evidence.Files; e == nil || !slices.Equal(e.Watched, []string{filepath.Join(w.work, ".git")}) {
 		t.Errorf("evidence: %+v", e)
@@ -231,7 +231,7 @@ func TestPolicySeesWhatIsPlanted(t *testing.T) {
 	if sent.Command.State != sessions.CommandUnknown {
 		t.Errorf("the command is %s", sent.Command.State)
 	}
-	waited := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "wait_seconds": 30}).Sessions[0].Session
+	waited := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{s.SessionID}, "wait_seconds": 50}).Sessions[0].Session
 	if e := waited.Error; waited.State != sessions.SessionFailed || e == nil || e.Code != sessions.CodeSandboxUnavailable || !strings.Contains(e.Message, "planted") {
 		t.Errorf("%s: %v", waited.State, e)
 	}

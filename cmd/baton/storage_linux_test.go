@@ -166,9 +166,9 @@ func untilRefused(w *world, f *front, code sessions.Code, session string, fill f
 // takesAgain waits until a session takes and ends a turn.
 func takesAgain(w *world, f *front, session string) {
 	w.t.Helper()
-	end := time.Now().Add(30 * time.Second)
+	end := time.Now().Add(patience)
 	for n := 0; ; n++ {
-		sent, e := try[sessions.SendResult](f, "session_send", args{"session_id": session, "text": fmt.Sprintf("[say 2] again %d", n), "wait_seconds": 20})
+		sent, e := try[sessions.SendResult](f, "session_send", args{"session_id": session, "text": fmt.Sprintf("[say 2] again %d", n), "wait_seconds": 50})
 		if e == nil && sent.Command.State == sessions.CommandCompleted {
 			return
 		}
@@ -209,9 +209,9 @@ func troubled(w *world, f *front, code sessions.Code, busy, idle string, worsen 
 // whole checks that a turn that ran through the trouble lost nothing.
 func whole(w *world, f *front, session, command string, n int) {
 	w.t.Helper()
-	end := time.Now().Add(60 * time.Second)
+	end := time.Now().Add(patience)
 	for {
-		got := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{session}, "wait_seconds": 20})
+		got := call[sessions.WaitResult](f, "session_wait", args{"session_ids": []string{session}, "wait_seconds": 50})
 		if !got.TimedOut {
 			break
 		}
@@ -237,7 +237,7 @@ func whole(w *world, f *front, session, command string, n int) {
 func stoppedUnwritten(w *world, f *front, session string) {
 	w.t.Helper()
 	before := len(w.find("agent"))
-	closed := call[sessions.CloseResult](f, "session_close", args{"session_id": session, "wait_seconds": 20})
+	closed := call[sessions.CloseResult](f, "session_close", args{"session_id": session, "wait_seconds": 50})
 	if closed.Session.Containment.Rung == "pid_namespace" && closed.Stopped != "confirmed" || !strings.Contains(closed.Proof, "not journalled") || closed.Session.Recovery == "" {
 		w.t.Errorf("closed: %+v", closed)
 	}

@@ -55,7 +55,9 @@ func TestUninstall(t *testing.T) {
 	}
 	w.write("home/.config/baton/config.toml", "[host]\n")
 
-	// Dry: everything is said, and all is as it was.
+	// Dry: everything is said, and all is as it was. What the host and the agent make by themselves is there by then.
+	await(t, "the turn", func() bool { return strings.Contains(w.says("logs", mine), "w1 w2 w3") })
+	await(t, "the host's reserve", func() bool { return exists(w.path("home/.local/state/baton/reserve")) })
 	was := append(tree(t, w.path("home")), tree(t, w.path("run"))...)
 	out := w.says("uninstall", "--purge", "--dry-run")
 	for _, want := range []string{"stops: session " + mine + " of local, running, codex in ", "stops: session " + theirs + " of somebody, idle", "stops: the host, pid ",

@@ -50,7 +50,7 @@ func TestWaitsEndWithTheirFrontEnd(t *testing.T) {
 			pid = p.PID
 		}
 	}
-	const n = 40
+	const n, passing = 40, 5 // connections of calls that were just answered may be among those before
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for range n {
@@ -59,7 +59,7 @@ func TestWaitsEndWithTheirFrontEnd(t *testing.T) {
 				Arguments: args{"session_ids": []string{s.SessionID}, "wait_seconds": 50}}})
 		})
 	}
-	await(t, "the waits to be open", func() bool { return sockets(t, host) >= before+n })
+	await(t, "the waits to be open", func() bool { return sockets(t, host) >= before+n-passing })
 	for i := range 20 { // other calls are answered meanwhile
 		other := call[sessions.ReadResult](f, "session_read", args{"session_id": s.SessionID})
 		if len(other.Events) == 0 {
@@ -67,12 +67,12 @@ func TestWaitsEndWithTheirFrontEnd(t *testing.T) {
 		}
 	}
 	second := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session
-	sent := call[sessions.SendResult](f, "session_send", args{"session_id": second.SessionID, "text": "[say 3]", "wait_seconds": 20})
+	sent := call[sessions.SendResult](f, "session_send", args{"session_id": second.SessionID, "text": "[say 3]", "wait_seconds": 50})
 	if sent.Command.State != sessions.CommandCompleted {
 		t.Errorf("beside the waits: %+v", sent.Command)
 	}
 	call[sessions.CloseResult](f, "session_close", args{"session_id": second.SessionID})
-	if got := sockets(t, host); got < before+n {
+	if got := sockets(t, host); got < before+n-passing {
 		t.Errorf("%d sockets while the waits are open, %d before", got, before)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -96,7 +96,7 @@ func TestInboxOutlivesTheHost(t *testing.T) {
 	for range 3 {
 		s := call[sessions.CreateResult](f, "session_create", args{"runner": "codexlike", "cwd": w.work}).Session
 		ids = append(ids, s.SessionID)
-		call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 2]", "wait_seconds": 20})
+		call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": "[say 2]", "wait_seconds": 50})
 	}
 	inbox := func(after args) map[string]string {
 		t.Helper()
