@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -57,17 +58,38 @@ var errInside = sessions.Errorf(sessions.CodeUnsupported, "this is inside a sess
 
 // client is the API of the host of this environment, which is started when it is needed.
 func client() (*remote.Client, error) {
-	if os.Getenv(sandbox.MarkerEnv) != "" {
-		return nil, errInside
-	}
-	places, err := place.Find(os.Getenv)
+	_, o, err := hostOptions()
 	if err != nil {
 		return nil, err
 	}
-	log := stderrLog("client")
-	o := remote.At(places, "host", "run")
-	o.Logger, o.Version = &log, version
 	return remote.New(o), nil
+}
+
+// looking is client for a command line, whose commands that only look make no home where there is none.
+func looking() (*remote.Client, error) {
+	places, o, err := hostOptions()
+	if err != nil {
+		return nil, err
+	}
+	o.Fresh = func() bool {
+		_, noHost := os.Lstat(places.Lock()) // there ever was
+		_, nothing := os.Lstat(places.Journal())
+		return errors.Is(noHost, fs.ErrNotExist) && errors.Is(nothing, fs.ErrNotExist)
+	}
+	return remote.New(o), nil
+}
+
+func hostOptions() (places place.Places, o remote.Options, err error) {
+	if os.Getenv(sandbox.MarkerEnv) != "" {
+		return places, o, errInside
+	}
+	if places, err = place.Find(os.Getenv); err != nil {
+		return places, o, err
+	}
+	log := stderrLog("client")
+	o = remote.At(places, "host", "run")
+	o.Logger, o.Version = &log, version
+	return places, o, nil
 }
 
 // caller is this front end, with the part of its environment that agents may get or that names runners.

@@ -50,7 +50,7 @@ func (v *verb) run(do func(ctx context.Context, f *cli.Front, args []string) err
 		if v.json {
 			o.Format = cli.JSON
 		}
-		api, err := client()
+		api, err := looking()
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,9 @@ func Token(path string) (string, error) {
 	return readToken(path)
 }
 
+// Kept is Token where there is one; else the error wraps fs.ErrNotExist, and none is made.
+func Kept(path string) (string, error) { return readToken(path) }
+
 // TokenFile reads the secret of a file as often as it is asked for, and from the file itself only when that is another
 // one than before. It is safe for concurrent use.
 type TokenFile struct {

@@ -44,6 +44,9 @@ type Options struct {
 	TokenFile string
 	// Start starts a host and returns when one answers. nil: calls fail with ErrNoHost where none runs.
 	Start func(ctx context.Context) error
+	// Fresh tells that nothing was ever kept where the host would keep it. What only looks is then answered without a host
+	// and makes nothing. nil: a host is started to look.
+	Fresh func() bool
 	// Version is this program's release; a host of an older one is replaced before the first call. "": none is.
 	Version string
 	// Patience is how long a call goes on without any host; zero: DefaultPatience.
@@ -200,9 +203,9 @@ func (c *Client) roundTrip(ctx context.Context, over http.RoundTripper, method, 
 		r.Header.Set(passiveHeader, "1")
 	}
 	if c.o.TokenFile != "" {
-		token, err := c.token.Read()
+		token, err := c.tokenFor(ctx, verb)
 		if errors.Is(err, fs.ErrNotExist) { // not even its folder is there
-			return nil, fmt.Errorf("%w: %w", ErrNoHost, err)
+			return nil, ErrNoHost
 		}
 		if err != nil {
 			return nil, sessions.Errorf(sessions.CodeStorageFailed, "the token of calls to the host cannot be read: %w", err).
@@ -224,6 +227,21 @@ func (c *Client) roundTrip(ctx context.Context, over http.RoundTripper, method, 
 		return nil, &brokenError{err}
 	}
 	return answer, nil
+}
+
+// tokenFor is the token of a call. Who asks whether a host runs makes none where nobody would take it.
+func (c *Client) tokenFor(ctx context.Context, verb string) (string, error) {
+	if verb == verbStatus || verb == verbStop {
+		if token, err := local.Kept(c.o.TokenFile); !errors.Is(err, fs.ErrNotExist) {
+			return token, err
+		}
+		conn, err := c.dial(ctx)
+		if err != nil {
+			return "", fs.ErrNotExist
+		}
+		conn.Close()
+	}
+	return c.token.Read()
 }
 
 // read reads an answer to its end.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batonmcp/baton/internal/failpoint"
+	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -17,6 +18,12 @@ type again[A any] func(a *A, spent time.Duration)
 // nothing.
 func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sessions.Caller, a A, change again[A]) (R, error) {
 	var result R
+	if looks(verb) && c.o.Fresh != nil && c.o.Fresh() {
+		if verb == verbList || verb == verbListAll {
+			return result, own.Unmarshal([]byte(`{"sessions":[]}`), &result)
+		}
+		return result, sessions.Errorf(sessions.CodeNotFound, "there are no sessions yet, in this home of Baton's").Do("baton run makes the first one; BATON_HOME names another home")
+	}
 	if !sessions.IsPassive(ctx) {
 		c.upgrade(ctx)
 	}
@@ -46,6 +53,11 @@ func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sess
 			return *new(R), err
 		}
 	}
+}
+
+// looks tells which calls change nothing, and start nothing but the host that answers them.
+func looks(verb string) bool {
+	return verb == verbList || verb == verbListAll || verb == verbRead || verb == verbWait || verb == verbChanged
 }
 
 // progress is what the attempts of one call have met.
