@@ -1,6 +1,10 @@
 package journal
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/ncruces/go-sqlite3/vfs"
+)
 
 // gather holds what SQLite writes at the end of the log until the log is synced, read, or changed in another way, and then
 // writes it at once. SQLite writes a page of a commit in two calls, its head and its content, and a commit of one intent
@@ -10,6 +14,7 @@ type gather struct {
 	at   int64 // where buf begins
 	buf  []byte
 	lost error // why what was held is gone; told to whoever writes or syncs next
+	room room
 }
 
 // gatherLimit bounds what is held back: a commit of many pages is written in steps of this size.
@@ -52,7 +57,9 @@ func (g *gather) flushLocked(write func([]byte, int64) error) {
 	if len(g.buf) == 0 {
 		return
 	}
-	if err := write(g.buf, g.at); err != nil && g.lost == nil {
+	if err := write(g.buf, g.at); err == nil {
+		g.room.wrote(len(g.buf), g.at)
+	} else if g.lost == nil {
 		g.lost = err
 	}
 	g.at, g.buf = g.at+int64(len(g.buf)), g.buf[:0]
@@ -62,5 +69,25 @@ func (g *gather) flushLocked(write func([]byte, int64) error) {
 func (g *gather) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.at, g.buf, g.lost = 0, g.buf[:0], nil
+	g.at, g.buf, g.lost, g.room = 0, g.buf[:0], nil, room{}
+}
+
+// truncated notes that the log was cut off, and synced by which of its files it was synced last.
+func (g *gather) truncated(size int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.room.truncated(size)
+}
+
+func (g *gather) synced(by vfs.File) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.room.file = by
+}
+
+// makeRoom has the next commits find room in the file, see room.
+func (g *gather) makeRoom(pages int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.room.more(pages)
 }

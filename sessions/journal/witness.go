@@ -166,14 +166,22 @@ func (f *watched) Truncate(size int64) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
-	return f.w.saw("truncate", f.name, f.File.Truncate(size))
+	err := f.File.Truncate(size)
+	if f.log && err == nil {
+		f.w.log.truncated(size)
+	}
+	return f.w.saw("truncate", f.name, err)
 }
 
 func (f *watched) Sync(flags vfs.SyncFlag) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
-	return f.w.saw("sync", f.name, f.File.Sync(flags))
+	err := f.File.Sync(flags)
+	if f.log && err == nil {
+		f.w.log.synced(f.File)
+	}
+	return f.w.saw("sync", f.name, err)
 }
 
 func (f *watched) Close() error {

@@ -55,6 +55,9 @@ func (j *Journal) write() {
 			f()
 		case k := <-j.jobs:
 			j.group(k)
+			if j.refusal() == nil {
+				j.file.log.makeRoom(j.o.checkpoint)
+			}
 		}
 	}
 }
