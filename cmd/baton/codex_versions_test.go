@@ -24,7 +24,6 @@ var codexVersions = []struct {
 		"a resume asks for other settings and gets them":                                                 "it has no mode that could be confirmed",
 		"model and effort of one send hold from then on, and the session shows it":                       "a change of a thread cannot be confirmed",
 		"a resume without a model has the one that was asked for last":                                   "a change of a thread cannot be confirmed",
-		"a model that another answers for is told, and nothing more is sent until it is asked for again": "a change of a thread cannot be confirmed",
 		"a provider that is not there is waited for until the deadline":                                  "it gives up by itself",
 		"a conversation that another Codex has open is refused by that name, and taken when it is free":  "it lets two processes write one conversation",
 		"turns for a goal are told as nobody's, and so is what becomes of it":                            "its models cannot set goals",
