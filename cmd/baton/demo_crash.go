@@ -13,12 +13,18 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
+// demoHeld is a command that goes on until the file demoGo is there, however slow the machine is.
+const (
+	demoHeld = "until test -e " + demoGo + "; do sleep 0.05; done; echo ran >> effect.txt"
+	demoGo   = "killed.txt"
+)
+
 // crash kills the host while both agents stream, and goes on with the same front end: nothing may be lost, nothing may
 // happen twice, and the agents must not notice.
 func (d *demo) crash(ctx context.Context) error {
 	const words = 120
 	turns := map[*demoSession]*demoTurn{}
-	prompt := fmt.Sprintf("[slow 20][say %d][run echo ran >> effect.txt]", words)
+	prompt := fmt.Sprintf("[slow 20][say %d][run %s]", words, demoHeld)
 	if err := d.both(func(s *demoSession) (err error) {
 		turns[s], err = s.send(ctx, d.mcp, prompt)
 		return err
@@ -44,6 +50,9 @@ func (d *demo) crash(ctx context.Context) error {
 	}
 	bridges := demoChildren(before, d.host, "bridge")
 	if err := d.kill(ctx); err != nil {
+		return err
+	}
+	if err := d.both(func(s *demoSession) error { return os.WriteFile(filepath.Join(s.work, demoGo), nil, 0o600) }); err != nil {
 		return err
 	}
 	if err := d.both(func(s *demoSession) error { return d.intact(ctx, s, turns[s], words) }); err != nil {
@@ -107,7 +116,7 @@ func (d *demo) intact(ctx context.Context, s *demoSession, t *demoTurn, words in
 	if err := s.settle(ctx, d.mcp, t, sessions.CommandCompleted); err != nil {
 		return err
 	}
-	if want := directive.Words(words) + "ran echo ran >> effect.txt: exit 0"; t.text.String() != want || t.settles != 1 {
+	if want := directive.Words(words) + "ran " + demoHeld + ": exit 0"; t.text.String() != want || t.settles != 1 {
 		return fmt.Errorf("%d ends, and the text is %q, not %q", t.settles, t.text.String(), want)
 	}
 	effect, err := os.ReadFile(filepath.Join(s.work, "effect.txt"))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -208,6 +209,39 @@ func TestDemoEndedInTheMiddle(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestDemoOnASlowMachine: a front end that stands still for longer than a turn takes, between two words of it, fails nothing.
+func TestDemoOnASlowMachine(t *testing.T) {
+	t.Parallel()
+	cmd, _ := demoCommand(t, nil)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
+	defer kill.Stop()
+	started, crashes := regexp.MustCompile(`baton mcp \(pid (\d+)\)`), regexp.MustCompile(` crash +codex-like +streams`)
+	front := 0
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
+		if m := started.FindStringSubmatch(lines.Text()); m != nil {
+			front, _ = strconv.Atoi(m[1])
+		}
+		if crashes.MatchString(lines.Text()) && front > 1 {
+			syscall.Kill(front, syscall.SIGSTOP)
+			time.Sleep(4 * time.Second) // the time is the point
+			syscall.Kill(front, syscall.SIGCONT)
+			front = 0
+		}
+	}
+	if err := cmd.Wait(); err != nil || front != 0 {
+		t.Errorf("%v, stopped: %t\n%s", err, front == 0, said.String())
 	}
 }
 

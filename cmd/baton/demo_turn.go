@@ -12,35 +12,49 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
-// stream reads a turn by cursor while it runs.
+// stream reads a turn by cursor while it runs. On a machine that is so slow that the first read finds it ended, the agent
+// speaks more slowly the next time.
 func (d *demo) stream(ctx context.Context) error {
-	const words = 40
 	return d.both(func(s *demoSession) error {
-		t, err := s.send(ctx, d.mcp, fmt.Sprintf("[slow 25][say %d]", words))
-		if err != nil {
-			return err
-		}
-		shown := 0
-		if err := s.follow(ctx, d.mcp, t, func() bool {
-			if all := strings.Fields(t.text.String()); len(all) >= shown+words/4 && len(all) < words {
-				d.say(s, "reads on: %s", strings.Join(all[shown:len(all)-1], " ")) // the last word may be half of one
-				shown = len(all) - 1
+		for pause := 25; ; pause *= 4 {
+			streamed, err := d.streams(ctx, s, pause)
+			if err != nil || streamed {
+				return err
 			}
-			return false
-		}); err != nil {
-			return err
+			if pause >= 400 { // the next turn would be longer than any may be
+				return errors.New("the text came in one part, it did not stream")
+			}
 		}
-		switch {
-		case t.settled.State != sessions.CommandCompleted:
-			return fmt.Errorf("the command ended as %s", t.settled.State)
-		case t.text.String() != directive.Words(words):
-			return fmt.Errorf("the text is %q", t.text.String())
-		case t.parts < 2:
-			return fmt.Errorf("the text came in %d parts, it did not stream", t.parts)
-		}
-		d.say(s, "%s: all %d words, streamed in %d parts", t.settled.State, words, t.parts)
-		return nil
 	})
+}
+
+// streams reads one turn with so many milliseconds between two words, and tells whether it came in parts.
+func (d *demo) streams(ctx context.Context, s *demoSession, pause int) (bool, error) {
+	const words = 40
+	t, err := s.send(ctx, d.mcp, fmt.Sprintf("[slow %d][say %d]", pause, words))
+	if err != nil {
+		return false, err
+	}
+	shown := 0
+	if err := s.follow(ctx, d.mcp, t, func() bool {
+		if all := strings.Fields(t.text.String()); len(all) >= shown+words/4 && len(all) < words {
+			d.say(s, "reads on: %s", strings.Join(all[shown:len(all)-1], " ")) // the last word may be half of one
+			shown = len(all) - 1
+		}
+		return false
+	}); err != nil {
+		return false, err
+	}
+	switch {
+	case t.settled.State != sessions.CommandCompleted:
+		return false, fmt.Errorf("the command ended as %s", t.settled.State)
+	case t.text.String() != directive.Words(words):
+		return false, fmt.Errorf("the text is %q", t.text.String())
+	case t.parts < 2:
+		return false, nil
+	}
+	d.say(s, "%s: all %d words, streamed in %d parts", t.settled.State, words, t.parts)
+	return true, nil
 }
 
 // approve answers an approval, and checks that the command waited for it.
