@@ -239,8 +239,11 @@ func (a *Agent) step(ctx context.Context, deadline <-chan time.Time) error {
 func (a *Agent) call(ctx context.Context, method string, params any, limit time.Duration) (wire.Message, error) {
 	call, err := a.conn.Call(context.WithoutCancel(ctx), method, params)
 	if err != nil {
-		return wire.Message{}, sessions.Errorf(sessions.CodeAgentExited, "%s could not be sent: %w", method, err).
-			Do("look at the agent's own output for the reason, then resume the session")
+		if why := a.conn.Err(); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		code, action := wire.Lost(err)
+		return wire.Message{}, sessions.Errorf(code, "%s could not be sent: %w", method, err).Do("%s", action)
 	}
 	a.waiting[call] = nil
 	defer delete(a.waiting, call)
@@ -296,15 +299,8 @@ func (a *Agent) pump(ctx context.Context, what string, limit time.Duration, unti
 // ended says that the link has ended before something.
 func (a *Agent) ended(before string) *sessions.Error {
 	why := a.conn.Err()
-	code := sessions.CodeAgentExited
-	switch {
-	case errors.Is(why, wire.ErrLineTooLong):
-		code = sessions.CodeLimitExceeded
-	case errors.Is(why, wire.ErrWriteTimeout):
-		code = sessions.CodeTimeout
-	}
-	return sessions.Errorf(code, "the agent's link ended before %s: %w", before, why).
-		Do("look at the agent's own output for the reason, then resume the session")
+	code, action := wire.Lost(why)
+	return sessions.Errorf(code, "the agent's link ended before %s: %w", before, why).Do("%s", action)
 }
 
 // notWritten marks an error: no byte of the input left.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/batonmcp/baton/internal/wire"
@@ -110,7 +111,11 @@ type prober struct{ conn *wire.Conn }
 func (p prober) call(ctx context.Context, method string, params any, limit time.Duration) (wire.Message, error) {
 	call, err := p.conn.Call(ctx, method, params)
 	if err != nil {
-		return wire.Message{}, sessions.Errorf(sessions.CodeAgentExited, "%s could not be sent: %w", method, err)
+		if why := p.conn.Err(); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		code, action := wire.Lost(err)
+		return wire.Message{}, sessions.Errorf(code, "%s could not be sent: %w", method, err).Do("%s", action)
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -119,7 +124,8 @@ func (p prober) call(ctx context.Context, method string, params any, limit time.
 		case m, ok := <-p.conn.Inbox():
 			switch {
 			case !ok:
-				return m, sessions.Errorf(sessions.CodeAgentExited, "the agent ended before %s was answered: %w", method, p.conn.Err())
+				code, action := wire.Lost(p.conn.Err())
+				return m, sessions.Errorf(code, "the agent's link ended before %s was answered: %w", method, p.conn.Err()).Do("%s", action)
 			case m.Kind == wire.Request:
 				if err := p.conn.ReplyError(ctx, m.ID, wire.CodeMethodNotFound, "Method not found: "+m.Method); err != nil {
 					return m, sessions.Errorf(sessions.CodeAgentExited, "%s of the agent could not be answered: %w", m.Method, err)

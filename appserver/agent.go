@@ -186,7 +186,8 @@ func (a *Agent) lost(why error) *sessions.Error {
 	if errors.Is(why, io.EOF) {
 		return sessions.Errorf(sessions.CodeAgentExited, "Codex ended").Do("resume the session")
 	}
-	return sessions.Errorf(sessions.CodeAgentExited, "the link to Codex ended: %w", why).Do("resume the session")
+	code, action := wire.Lost(why)
+	return sessions.Errorf(code, "the link to Codex ended: %w", why).Do("%s", action)
 }
 
 // fail ends the link for a reason of ours. The bridge then stops the process.

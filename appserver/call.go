@@ -27,7 +27,7 @@ func (a *Agent) call(ctx context.Context, method string, params any, then func(j
 func (a *Agent) callWithin(ctx context.Context, limit time.Duration, method string, params any, then func(json.RawMessage, error)) error {
 	id, err := a.conn.Call(ctx, method, params)
 	if err != nil {
-		return writeFailed(ctx, err)
+		return a.writeFailed(ctx, err)
 	}
 	c := &call{method: method, then: then}
 	c.alarm = a.alarms.after(limit, func() {
@@ -40,7 +40,7 @@ func (a *Agent) callWithin(ctx context.Context, limit time.Duration, method stri
 }
 
 // writeFailed gives a failed write its place in the error table. It still wraps what says whether bytes have left.
-func writeFailed(ctx context.Context, err error) error {
+func (a *Agent) writeFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err // its caller gave up, the link is as it was
 	}
@@ -48,7 +48,14 @@ func writeFailed(ctx context.Context, err error) error {
 	if errors.Is(err, sessions.ErrBroken) {
 		kind = sessions.ErrBroken
 	}
-	return fmt.Errorf("%w: %w", kind, sessions.Errorf(sessions.CodeAgentExited, "the link to Codex has ended: %w", err).Do("resume the session"))
+	if why := a.conn.Err(); why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
+	code, action := wire.Lost(err)
+	if code == sessions.CodeAgentExited {
+		action = "resume the session"
+	}
+	return fmt.Errorf("%w: %w", kind, sessions.Errorf(code, "the link to Codex has ended: %w", err).Do("%s", action))
 }
 
 // answered takes a response. One that comes after its deadline has no taker any more.

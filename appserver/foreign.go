@@ -80,7 +80,7 @@ func (a *Agent) greet(ctx context.Context) (home string, err error) {
 		return "", err
 	}
 	if sent != nil {
-		return "", writeFailed(ctx, sent)
+		return "", a.writeFailed(ctx, sent)
 	}
 	return hello.CodexHome, nil
 }

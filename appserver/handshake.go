@@ -29,7 +29,7 @@ func (a *Agent) handshake(ctx context.Context) (models catalog, v version, err e
 		return models, v, err
 	}
 	if sent != nil {
-		return models, v, writeFailed(ctx, sent)
+		return models, v, a.writeFailed(ctx, sent)
 	}
 	if models, err = a.listModels(ctx); err != nil {
 		return models, v, err

@@ -133,7 +133,7 @@ func (a *Agent) reply(ctx context.Context, ans sessions.Answer) error {
 		return notWritten(err)
 	}
 	if err := a.conn.Reply(ctx, r.id, result); err != nil {
-		return writeFailed(ctx, err) // not written: it is still open; broken: the link has ended
+		return a.writeFailed(ctx, err) // not written: it is still open; broken: the link has ended
 	}
 	delete(a.requests, ans.Handle)
 	return nil

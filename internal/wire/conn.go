@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/batonmcp/baton/sessions"
 )
 
 // Direction tells who sent a line.
@@ -202,4 +204,15 @@ func (c *Conn) tap(d Direction, line []byte) {
 	c.tapped.Lock()
 	defer c.tapped.Unlock()
 	c.o.Tap(d, line)
+}
+
+// Lost is the code of a link's end, and what a user can do about it: the same for every agent, whichever protocol it speaks.
+func Lost(why error) (code sessions.Code, action string) {
+	switch {
+	case errors.Is(why, ErrLineTooLong):
+		return sessions.CodeLimitExceeded, "the agent sent more in one message than is taken: see what it had to tell, use another version of it, or resume the session and ask for less at once"
+	case errors.Is(why, ErrWriteTimeout):
+		return sessions.CodeTimeout, "the agent does not read what it is sent: resume the session"
+	}
+	return sessions.CodeAgentExited, "look at the agent's own output for the reason, then resume the session"
 }

@@ -68,17 +68,22 @@ func TestStrayOutputIsTold(t *testing.T) {
 
 // An agent that ends during its handshake is told with what it said, wherever it said it, and with the limit that it broke.
 func TestEndDuringTheHandshake(t *testing.T) {
-	for name, c := range map[string]struct{ script, says string }{
-		"on its output": {"echo no module foo; exit 1", "exit status 1; it said: no module foo"},
-		"on both":       {"echo no module foo; echo broken >&2; exit 1", "exit status 1; it said: broken"},
+	for name, c := range map[string]struct {
+		script, says string
+		code, given  sessions.Code
+	}{
+		"on its output": {"echo no module foo; exit 1", "exit status 1; it said: no module foo", sessions.CodeAgentExited, sessions.CodeAgentProtocol},
+		"on both":       {"echo no module foo; echo broken >&2; exit 1", "exit status 1; it said: broken", sessions.CodeAgentExited, sessions.CodeAgentProtocol},
 		"a line without end": {"/usr/bin/head -c 70000000 /dev/zero; exit 1",
-			"its link was ended: line too long: the limit is 67108864 bytes; then exit status 1"},
+			"its link was ended: line too long: the limit is 67108864 bytes; then exit status 1", sessions.CodeLimitExceeded, sessions.CodeAgentExited},
+		"as its adapter says": {"/usr/bin/head -c 70000000 /dev/zero; exit 1",
+			"its link was ended: line too long: the limit is 67108864 bytes; then exit status 1", sessions.CodeLimitExceeded, sessions.CodeLimitExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := begin(t, func(f *fake) {
 				f.open = func(context.Context, sessions.OpenParams) (sessions.Opened, error) {
 					<-f.done
-					return sessions.Opened{}, sessions.Errorf(sessions.CodeAgentProtocol, "the link ended")
+					return sessions.Opened{}, sessions.Errorf(c.given, "the link ended")
 				}
 			})
 			p := w.attach(1, 0)
@@ -87,7 +92,7 @@ func TestEndDuringTheHandshake(t *testing.T) {
 			if f.Kind != OutFailed {
 				t.Fatalf("%s: %s", f.Kind, f.Body)
 			}
-			if e := body[Failure](t, f).Error; e.Code != sessions.CodeAgentExited || !strings.Contains(e.Message, c.says) {
+			if e := body[Failure](t, f).Error; e.Code != c.code || !strings.Contains(e.Message, c.says) || e.Action == "" {
 				t.Errorf("%v, want %q", e, c.says)
 			}
 			p.ended()

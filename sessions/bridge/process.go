@@ -219,6 +219,10 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 	}
 	switch e.Code {
 	case sessions.CodeInternal, sessions.CodeAgentProtocol, sessions.CodeAgentExited, sessions.CodeTimeout, sessions.CodeNotRunning:
+	case sessions.CodeLimitExceeded:
+		if overLimit(p.conn.Err()) == "" {
+			return e
+		}
 	default:
 		return e
 	}
@@ -234,7 +238,11 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 	select {
 	case <-p.child.Done():
 		said, stray := p.lastWords(), p.stray()
-		e := sessions.Errorf(sessions.CodeAgentExited, "%s ended during its handshake: %s%s", p.name(), overLimit(p.conn.Err()), p.ending())
+		code, action := sessions.CodeAgentExited, "run it by hand in a terminal to see what it needs, then create or resume again"
+		if overLimit(p.conn.Err()) != "" { // its end is what came of that
+			code, action = wire.Lost(p.conn.Err())
+		}
+		e := sessions.Errorf(code, "%s ended during its handshake: %s%s", p.name(), overLimit(p.conn.Err()), p.ending())
 		if said != "" {
 			e = e.With("stderr", said)
 		}
@@ -244,7 +252,7 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 		if last := cmp.Or(said, stray); last != "" {
 			e.Message += "; it said: " + lastLine(last)
 		}
-		return e.Do("run it by hand in a terminal to see what it needs, then create or resume again")
+		return e.Do("%s", action)
 	default:
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errOrphan) {
