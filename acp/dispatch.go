@@ -152,12 +152,14 @@ func (a *Agent) mayAsk(m wire.Message, session, tool string, cancelled any) bool
 		return false
 	case a.turn == nil:
 		return refuse("no turn is running")
-	case a.turn.ofPast(a, tool):
-		return refuse("it belongs to a turn that has ended")
 	case a.turn.cancelled:
 		a.reply(m.ID, cancelled)
 		return false
 	}
-	a.accept(m.Method)
+	// Some agents count their tools anew in each turn. What names a tool of an earlier one is the running turn's all the
+	// same; but where that tool never ended it may be about that one, and proves nothing of the prompt.
+	if old, known := a.past.tools.get(tool); !known || old.ended || !a.turn.ofPast(a, tool) {
+		a.accept(m.Method)
+	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -245,18 +246,53 @@ func TestRequestsOutsideATurn(t *testing.T) {
 	if word, _ := f.peer.reply("0").outcome(t); word != "cancelled" {
 		t.Errorf("with no turn: %s", word)
 	}
-	f.prompt("c2")
-	f.peer.request("1", "session/request_permission", permission("old", someOptions))
-	if word, _ := f.peer.reply("1").outcome(t); word != "cancelled" {
-		t.Errorf("of an earlier turn: %s", word)
-	}
 	if n := len(f.rec.all(sessions.EventApprovalRequested)); n != 0 {
 		t.Errorf("%d approvals were asked for", n)
 	}
-	for _, e := range f.rec.all(sessions.EventCommandAccepted) {
-		if e.Command == "c2" {
-			t.Error("the request of an earlier turn accepted the command")
-		}
+}
+
+// An agent counts its tools anew in each turn, and asks before it announces one: the request is the running turn's, and so is
+// what follows of the tool. It proves that the prompt was taken only where the tool of that id had ended.
+func TestRequestsWithAnIDUsedBefore(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before   string // what the first turn told of its tool
+		accepted bool
+	}{
+		"that had ended":     {`"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed"`, true},
+		"that was left open": {`"sessionUpdate":"tool_call_update","toolCallId":"1","status":"in_progress"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := opened(t, Options{}, sessions.OpenParams{})
+			m := f.prompt("c1")
+			f.peer.update(`"sessionUpdate":"tool_call","toolCallId":"1","title":"first"`)
+			f.peer.update(tt.before)
+			f.peer.result(m, `{"stopReason":"end_turn"}`)
+			f.settled()
+			m = f.prompt("c2")
+			f.peer.request("1", "session/request_permission", permission("1", someOptions))
+			e := f.rec.await(sessions.EventApprovalRequested)
+			if e.Command != "c2" || e.Late || e.Request.Command != "c2" || e.Request.Title != "rm x" {
+				t.Errorf("asked: %+v %+v", e, e.Request)
+			}
+			took := slices.ContainsFunc(f.rec.all(sessions.EventCommandAccepted), func(e sessions.Event) bool { return e.Command == "c2" })
+			if took != tt.accepted {
+				t.Errorf("taken: %t", took)
+			}
+			if err := f.resolve(e.Request, "approve", ""); err != nil {
+				t.Fatal(err)
+			}
+			if word, option := f.peer.reply("1").outcome(t); word != "selected" || option != "allow-once" {
+				t.Errorf("answered %s %s", word, option)
+			}
+			f.peer.update(`"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed"`)
+			if done := f.rec.await(sessions.EventToolCompleted); done.Command != "c2" || done.Late || done.Tool.Title != "rm x" {
+				t.Errorf("its end: %+v %+v", done, done.Tool)
+			}
+			f.peer.result(m, `{"stopReason":"end_turn"}`)
+			if s := f.settled(); s.Command != "c2" || s.State != sessions.CommandCompleted {
+				t.Errorf("settled %+v", s)
+			}
+		})
 	}
 }
 
