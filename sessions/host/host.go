@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -215,6 +216,9 @@ func (h *Host) commit(ctx context.Context, fn func(tx *journal.Tx, c *changes) e
 	failpoint.Hit("host.commit.after")
 	for id, notable := range c.sessions {
 		h.hub.notify(id, notable, c.told[id])
+	}
+	if len(c.told) > 0 {
+		runtime.Gosched() // who was told goes first: its caller waits, and nobody does for what follows here
 	}
 	for _, in := range c.hand {
 		h.hand(in)

@@ -30,13 +30,13 @@ func (c *Client) Create(ctx context.Context, who sessions.Caller, a sessions.Cre
 // Send implements sessions.API.
 func (c *Client) Send(ctx context.Context, who sessions.Caller, a sessions.SendArgs) (sessions.SendResult, error) {
 	a.CommandID = first(a.CommandID, sessions.NewID())
-	return invoke[sessions.SendResult](ctx, c, verbSend, a.CommandID, who, a,
+	return invoke[sessions.SendResult](ctx, c, verbSend, a.CommandID, bare(who), a,
 		func(a *sessions.SendArgs, spent time.Duration) { a.WaitSeconds = left(a.WaitSeconds, 0, spent) })
 }
 
 // Wait implements sessions.API.
 func (c *Client) Wait(ctx context.Context, who sessions.Caller, a sessions.WaitArgs) (sessions.WaitResult, error) {
-	return invoke[sessions.WaitResult](ctx, c, verbWait, "", reader(who), a,
+	return invoke[sessions.WaitResult](ctx, c, verbWait, "", bare(who), a,
 		func(a *sessions.WaitArgs, spent time.Duration) {
 			a.WaitSeconds = left(a.WaitSeconds, sessions.DefaultWaitSeconds, spent)
 		})
@@ -44,19 +44,19 @@ func (c *Client) Wait(ctx context.Context, who sessions.Caller, a sessions.WaitA
 
 // Read implements sessions.API.
 func (c *Client) Read(ctx context.Context, who sessions.Caller, a sessions.ReadArgs) (sessions.ReadResult, error) {
-	return invoke[sessions.ReadResult](ctx, c, verbRead, "", reader(who), a, nil)
+	return invoke[sessions.ReadResult](ctx, c, verbRead, "", bare(who), a, nil)
 }
 
 // Respond implements sessions.API.
 func (c *Client) Respond(ctx context.Context, who sessions.Caller, a sessions.RespondArgs) (sessions.RespondResult, error) {
 	a.Key = first(a.Key, sessions.NewID())
-	return invoke[sessions.RespondResult](ctx, c, verbRespond, a.Key, who, a, nil)
+	return invoke[sessions.RespondResult](ctx, c, verbRespond, a.Key, bare(who), a, nil)
 }
 
 // Cancel implements sessions.API.
 func (c *Client) Cancel(ctx context.Context, who sessions.Caller, a sessions.CancelArgs) (sessions.CancelResult, error) {
 	a.Key = first(a.Key, sessions.NewID())
-	return invoke[sessions.CancelResult](ctx, c, verbCancel, a.Key, who, a, nil)
+	return invoke[sessions.CancelResult](ctx, c, verbCancel, a.Key, bare(who), a, nil)
 }
 
 // Close implements sessions.API; it closes a session, not the client.
@@ -75,11 +75,11 @@ func (c *Client) Resume(ctx context.Context, who sessions.Caller, a sessions.Res
 
 // List implements sessions.API.
 func (c *Client) List(ctx context.Context, who sessions.Caller, a sessions.ListArgs) (sessions.ListResult, error) {
-	return invoke[sessions.ListResult](ctx, c, verbList, "", reader(who), a, nil)
+	return invoke[sessions.ListResult](ctx, c, verbList, "", bare(who), a, nil)
 }
 
-// reader is a caller as one who only reads is told to the host: without the environment, which is for what is launched.
-func reader(who sessions.Caller) sessions.Caller {
+// bare is a caller as the host is told of one whose call launches nothing: without the environment, which is for that.
+func bare(who sessions.Caller) sessions.Caller {
 	who.Env = nil
 	return who
 }

@@ -84,7 +84,8 @@ func TestVerbs(t *testing.T) {
 				t.Errorf("got  %+v, %v\nwant %+v", got, err, c.result)
 			}
 			who := anybody
-			if c.verb == verbWait || c.verb == verbRead || c.verb == verbList { // no environment for what launches nothing
+			switch c.verb {
+			case verbSend, verbWait, verbRead, verbRespond, verbCancel, verbList: // no environment for what launches nothing
 				who.Env = nil
 			}
 			if calls := api.taken(); len(calls) != 1 || !reflect.DeepEqual(calls[0], taken{c.verb, who, c.args}) {
