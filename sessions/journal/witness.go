@@ -97,7 +97,7 @@ func (w *witness) wrap(f vfs.File, name string, flags vfs.OpenFlag, err error) (
 	if err != nil {
 		return nil, flags, w.saw("open", name, err)
 	}
-	return &watched{File: f, w: w, name: name, log: flags&vfs.OPEN_WAL != 0}, flags, nil
+	return &watched{File: f, w: w, name: name, log: flags&vfs.OPEN_WAL != 0, main: flags&vfs.OPEN_MAIN_DB != 0}, flags, nil
 }
 
 func (w *witness) Delete(name string, syncDir bool) error {
@@ -113,6 +113,7 @@ type watched struct {
 	w    *witness
 	name string
 	log  bool // it is the log, whose writes are gathered
+	main bool // it is the database, which keeps nothing between its rows
 }
 
 var (
@@ -125,6 +126,11 @@ var (
 func (f *watched) WriteAt(p []byte, off int64) (int, error) {
 	if f.log {
 		return len(p), f.w.log.add(p, off, f.write)
+	}
+	if f.main {
+		if size, err := f.File.Size(); err == nil && size < gapLimit {
+			emptyGap(p, off/pageSize+1)
+		}
 	}
 	return len(p), f.write(p, off)
 }
