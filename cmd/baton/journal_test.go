@@ -156,8 +156,8 @@ func TestJournalCheckAndExport(t *testing.T) {
 		}
 	})
 	t.Run("damaged rows", func(t *testing.T) {
-		w.alter("UPDATE sessions SET last_seq = last_seq + 2")
-		defer w.alter("UPDATE sessions SET last_seq = last_seq - 2")
+		w.alter("UPDATE heads SET last_seq = last_seq + 2")
+		defer w.alter("UPDATE heads SET last_seq = last_seq - 2")
 		out, errs, status := w.verb("journal", "check")
 		if status != exitError || !strings.Contains(out, s.SessionID) || !strings.Contains(out, "counts its events wrong") || !strings.Contains(errs, "1 problems") {
 			t.Errorf("status %d, said %q and %q", status, out, errs)

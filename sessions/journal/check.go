@@ -71,24 +71,29 @@ func rules() []rule {
 			sql: "SELECT id, id, generation FROM sessions s WHERE generation <> '' AND NOT EXISTS (SELECT 1 FROM generations g WHERE g.id = s.generation AND g.session = s.id)"},
 		{what: "session", detail: "counts its events wrong:",
 			sql: `SELECT id, id, printf('last_seq %d, events from %d: %d, up to %d', last_seq, first_seq, n, top) FROM (
-				SELECT s.id, s.first_seq, s.last_seq,
-					(SELECT count(*) FROM events e WHERE e.session = s.id AND e.seq >= s.first_seq) n,
-					(SELECT coalesce(max(seq), 0) FROM events e WHERE e.session = s.id) top
-				FROM sessions s WHERE s.state <> 'deleted')
+				SELECT s.id, s.first_seq, coalesce(h.last_seq, -1) last_seq,
+					(SELECT count(*) FROM events e WHERE e.session = s.n AND e.seq >= s.first_seq) n,
+					(SELECT coalesce(max(seq), 0) FROM events e WHERE e.session = s.n) top
+				FROM sessions s LEFT JOIN heads h ON h.session = s.n WHERE s.state <> 'deleted')
 				WHERE n <> last_seq - first_seq + 1 OR (last_seq >= first_seq AND top <> last_seq) OR top > last_seq`},
 		{what: "session", detail: "is not marked for what was not acknowledged:",
-			sql: `SELECT id, id, printf('last_seq %d, acked %d, unread %d', last_seq, acked, unread) FROM sessions
+			sql: `SELECT id, id, printf('last_seq %d, acked %d, unread %d', last_seq, acked, unread) FROM sessions JOIN heads ON session = n
 				WHERE unread <> (last_seq > acked AND state <> 'deleted')`},
 		{what: "session", detail: "has no columns to be right:",
 			sql: `SELECT id, id, 'JSON' FROM sessions WHERE NOT (json_valid(asked) AND json_valid(settings) AND json_valid(evidence) AND
 				json_valid(capability) AND json_valid(containment) AND (error = '' OR json_valid(error)) AND (usage = '' OR json_valid(usage)))`},
+		{what: "head", detail: "belongs to no session",
+			sql: "SELECT '', session, '' FROM heads WHERE session NOT IN (SELECT n FROM sessions)"},
 
 		{what: "event", detail: "belongs to no session",
-			sql: "SELECT session, min(seq), '' FROM events GROUP BY session HAVING session NOT IN (SELECT id FROM sessions)"},
+			sql: "SELECT session, min(seq), '' FROM events GROUP BY session HAVING session NOT IN (SELECT n FROM sessions)"},
 		{what: "event", detail: "has the unknown kind",
-			sql: "SELECT session, seq, kind FROM events WHERE kind NOT IN (SELECT value FROM json_each(?))", args: list(sessions.EventKinds())},
+			sql: "SELECT (SELECT id FROM sessions WHERE n = session), seq, kind FROM events WHERE kind NOT IN (SELECT value FROM json_each(?))", args: list(sessions.EventKinds())},
 		{what: "event", detail: "has a body that is no JSON",
-			sql: "SELECT session, seq, '' FROM events WHERE NOT json_valid(body)"},
+			sql: "SELECT (SELECT id FROM sessions WHERE n = session), seq, '' FROM events WHERE NOT json_valid(body)"},
+		{what: "event", detail: "names a generation that does not exist:",
+			sql: `SELECT (SELECT id FROM sessions WHERE n = session), seq, generation FROM events
+				WHERE typeof(generation) <> 'text' AND generation NOT IN (SELECT number FROM generations)`},
 
 		{what: "generation", detail: "belongs to no session",
 			sql: "SELECT session, id, '' FROM generations WHERE session NOT IN (SELECT id FROM sessions)"},
@@ -98,17 +103,20 @@ func rules() []rule {
 			sql: "SELECT g.session, g.id, s.state FROM generations g JOIN sessions s ON s.id = g.session WHERE g.ended = 0 AND s.state IN ('closed', 'deleted')"},
 
 		{what: "command", detail: "belongs to no session",
-			sql: "SELECT session, id, '' FROM commands WHERE session NOT IN (SELECT id FROM sessions)"},
+			sql: "SELECT session, id, '' FROM commands WHERE session NOT IN (SELECT n FROM sessions)"},
+		{what: "command", detail: "names a generation that does not exist:",
+			sql: `SELECT (SELECT id FROM sessions WHERE n = session), id, generation FROM commands
+				WHERE typeof(generation) <> 'text' AND generation NOT IN (SELECT number FROM generations)`},
 		{what: "command", detail: "has the unknown state",
-			sql: "SELECT session, id, state FROM commands WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(sessions.CommandStates())},
+			sql: "SELECT (SELECT s.id FROM sessions s WHERE s.n = session), id, state FROM commands WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(sessions.CommandStates())},
 		{what: "command", detail: "runs beside another one",
-			sql: "SELECT session, max(id), '' FROM commands WHERE +steer = '' AND +state IN ('submitted', 'accepted') GROUP BY session HAVING count(*) > 1"},
+			sql: "SELECT (SELECT s.id FROM sessions s WHERE s.n = session), max(id), '' FROM commands WHERE +steer = '' AND +state IN ('submitted', 'accepted') GROUP BY session HAVING count(*) > 1"},
 		{what: "command", detail: "runs, but its session is",
-			sql: `SELECT c.session, c.id, s.state FROM commands c JOIN sessions s ON s.id = c.session
+			sql: `SELECT s.id, c.id, s.state FROM commands c JOIN sessions s ON s.n = c.session
 				WHERE c.state IN ('submitted', 'accepted') AND (s.state IN ('reserved', 'closed', 'deleted')
 				OR s.state = 'failed' AND NOT EXISTS (SELECT 1 FROM generations g WHERE g.session = s.id AND g.ended = 0))`}, // else its end is on its way
 		{what: "command", detail: "has a time of settlement that does not go with its state",
-			sql: "SELECT session, id, state FROM commands WHERE (settled > 0) <> (state NOT IN ('queued', 'submitted', 'accepted'))"},
+			sql: "SELECT (SELECT s.id FROM sessions s WHERE s.n = session), id, state FROM commands WHERE (settled > 0) <> (state NOT IN ('queued', 'submitted', 'accepted'))"},
 
 		{what: "request", detail: "belongs to no session",
 			sql: "SELECT session, id, '' FROM requests WHERE session NOT IN (SELECT id FROM sessions)"},
@@ -119,18 +127,21 @@ func rules() []rule {
 				AND NOT EXISTS (SELECT 1 FROM generations g WHERE g.id = q.generation AND g.session = q.session AND g.ended = 0)`},
 
 		{what: "input", detail: "belongs to no generation",
-			sql: "SELECT '', generation || ' ' || n, '' FROM inputs WHERE generation NOT IN (SELECT id FROM generations)"},
+			sql: "SELECT '', generation || ' ' || n, '' FROM inputs WHERE generation NOT IN (SELECT number FROM generations)"},
+		{what: "progress", detail: "belongs to no generation",
+			sql: "SELECT '', generation, '' FROM progress WHERE generation NOT IN (SELECT number FROM generations)"},
 		{what: "input", detail: "has the unknown state",
-			sql: "SELECT '', generation || ' ' || n, state FROM inputs WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(inputOrder)},
+			sql: "SELECT '', (SELECT id FROM generations WHERE number = generation) || ' ' || n, state FROM inputs WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(inputOrder)},
 		{what: "input", detail: "has holes in its numbers:",
-			sql: `SELECT g.session, g.id, printf('last %d, %d there', g.last_input, count(i.n)) FROM generations g LEFT JOIN inputs i ON i.generation = g.id
+			sql: `SELECT g.session, g.id, printf('last %d, %d there', coalesce(p.last_input, -1), count(i.n)) FROM generations g LEFT JOIN inputs i ON i.generation = g.number
+				LEFT JOIN progress p ON p.generation = g.number
 				JOIN sessions s ON s.id = g.session AND s.state <> 'deleted'
-				GROUP BY g.id HAVING count(i.n) <> g.last_input OR coalesce(max(i.n), 0) <> g.last_input`},
+				GROUP BY g.number HAVING count(i.n) <> coalesce(p.last_input, -1) OR coalesce(max(i.n), 0) <> coalesce(p.last_input, -1)`},
 		{what: "input", detail: "is about something that does not exist:",
-			sql: `SELECT g.session, i.generation || ' ' || i.n, i.kind || ' ' || i.ref FROM inputs i JOIN generations g ON g.id = i.generation
+			sql: `SELECT g.session, g.id || ' ' || i.n, i.kind || ' ' || i.ref FROM inputs i JOIN generations g ON g.number = i.generation
 				JOIN sessions s ON s.id = g.session AND s.state <> 'deleted'
 				WHERE (i.kind IN ('prompt', 'cancel') AND NOT (i.kind = 'cancel' AND i.ref = g.session)
-					AND NOT EXISTS (SELECT 1 FROM commands c WHERE c.session = g.session AND c.id = i.ref))
+					AND NOT EXISTS (SELECT 1 FROM commands c WHERE c.session = s.n AND c.id = i.ref))
 				OR (i.kind = 'answer' AND NOT EXISTS (SELECT 1 FROM requests q WHERE q.id = i.ref AND q.session = g.session))`},
 
 		{what: "operation", detail: "is about something that does not exist:",
@@ -142,7 +153,7 @@ func rules() []rule {
 
 		{what: "consumer", detail: "stands beyond the last event",
 			sql: `SELECT '', name, cursor FROM consumers WHERE instr(name, '/') = 0
-				AND cursor > coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)`},
+				AND cursor > (` + lastEvent + `)`},
 	}
 }
 

@@ -30,12 +30,12 @@ type Overrides struct {
 	Mode   string `json:"mode,omitempty"`
 }
 
-const commandColumns = `position, session, id, principal, generation, state, outcome, reason, turn, text, images, overrides, when_busy,
+const commandColumns = `position, id, principal, generation, state, outcome, reason, turn, text, images, overrides, when_busy,
 	deadline, steer, cancel_asked, acked, usage, created, submitted, settled`
 
-func scanCommand(r *row) Command {
+func scanCommand(tx *Tx, session string, r *row) Command {
 	var c Command
-	c.Position, c.Session, c.CommandID, c.Principal, c.Generation = r.int(), r.text(), r.text(), r.text(), r.text()
+	c.Position, c.Session, c.CommandID, c.Principal, c.Generation = r.int(), session, r.text(), r.text(), tx.generationOf(r)
 	c.State, c.Outcome, c.Reason, c.Turn, c.Text = sessions.CommandState(r.text()), r.text(), r.text(), r.text(), r.text()
 	r.json(&c.Images)
 	r.json(&c.Overrides)
@@ -64,10 +64,21 @@ func (tx *Tx) InsertCommand(c *Command) error {
 	if err != nil {
 		return err
 	}
+	n, err := tx.sessionN(c.Session)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return notFound("session", c.Session)
+	}
+	g, err := tx.reference(c.Generation)
+	if err != nil {
+		return err
+	}
 	_, err = tx.exec(`INSERT INTO commands (session, id, principal, generation, state, outcome, reason, turn, text, images, overrides,
 		when_busy, deadline, steer, cancel_asked, acked, usage, created, submitted, settled)
 		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
-		c.Session, c.CommandID, c.Principal, c.Generation, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy,
+		n, c.CommandID, c.Principal, g, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy,
 		c.DeadlineSeconds, c.Steer, c.CancelAsked, c.Acked, j[2], c.CreatedAt, c.SubmittedAt, c.SettledAt)
 	if errors.Is(err, sqlite3.CONSTRAINT_UNIQUE) { // the id: another running command was looked for before
 		return sessions.Errorf(sessions.CodeKeyConflict, "command id %s was used before in this session", c.CommandID).Do("take a new one")
@@ -107,7 +118,7 @@ func (tx *Tx) FindCommand(session, id string) (Command, bool, error) {
 			}
 		}
 	}
-	return tx.command("WHERE session = ? AND id = ?", session, id)
+	return tx.command(session, "AND id = ?", id)
 }
 
 // GetCommand returns a command; CodeNotFound when there is none.
@@ -174,10 +185,14 @@ func (tx *Tx) putCommand(c *Command, change func(*Command)) error {
 	if err != nil {
 		return err
 	}
+	g, err := tx.reference(c.Generation)
+	if err != nil {
+		return err
+	}
 	tx.Touch(c.Session)
 	_, err = tx.exec(`UPDATE commands SET generation=?, state=?, outcome=?, reason=?, turn=?, text=?, images=?, overrides=?, when_busy=?,
 		deadline=?, steer=?, cancel_asked=?, acked=?, usage=?, submitted=?, settled=? WHERE position = ?`,
-		c.Generation, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy, c.DeadlineSeconds, c.Steer, c.CancelAsked,
+		g, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy, c.DeadlineSeconds, c.Steer, c.CancelAsked,
 		c.Acked, j[2], c.SubmittedAt, c.SettledAt, c.Position)
 	if err != nil {
 		tx.forgetWork(c.Session)
@@ -190,7 +205,7 @@ func (tx *Tx) putCommand(c *Command, change func(*Command)) error {
 // RunningCommand returns the command that is submitted or accepted and owns the turn, if there is one.
 func (tx *Tx) RunningCommand(session string) (Command, bool, error) {
 	if !tx.writable {
-		return tx.command("WHERE session = ? AND steer = '' AND state IN ('submitted', 'accepted')", session)
+		return tx.command(session, "AND steer = '' AND state IN ('submitted', 'accepted')")
 	}
 	open, err := tx.openOf(session, func(c *Command) bool { return c.Steer == "" && c.State != sessions.CommandQueued })
 	if err != nil || len(open) == 0 {
@@ -206,7 +221,7 @@ func (tx *Tx) openOf(session string, which func(*Command) bool) ([]Command, erro
 	if tx.writable {
 		w, err = tx.knownWork(session)
 	} else {
-		w.open, err = tx.commands(openCommands+" ORDER BY position", session)
+		w.open, err = tx.commands(session, openCommands+" ORDER BY position")
 	}
 	if err != nil {
 		return nil, err
@@ -231,11 +246,11 @@ func (tx *Tx) NextQueued(session string) (Command, bool, error) {
 
 // LastCommand returns the command that settled last, if one did.
 func (tx *Tx) LastCommand(session string) (Command, bool, error) {
-	return tx.command("WHERE session = ? AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1", session)
+	return tx.command(session, "AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1")
 }
 
-// openCommands repeats the condition of the partial index, so that it is used.
-const openCommands = "WHERE session = ? AND settled = 0"
+// openCommands is the condition by which the index finds them.
+const openCommands = "AND settled = 0"
 
 // OpenCommands returns what is queued, submitted or accepted, steering commands too, oldest first.
 func (tx *Tx) OpenCommands(session string) ([]Command, error) {
@@ -261,31 +276,42 @@ func (tx *Tx) UnknownCommands(session string, acked bool) ([]Command, error) {
 		}
 		return slices.Clone(w.unknown), nil
 	}
-	return tx.commands(unknownCommands, session, acked)
+	return tx.commands(session, unknownCommands, acked)
 }
 
-const unknownCommands = "WHERE session = ? AND state = 'unknown' AND acked <= ? ORDER BY position"
+const unknownCommands = "AND state = 'unknown' AND acked <= ? ORDER BY position"
 
 // ListCommands returns up to limit commands of a session in their order, after the position given.
 func (tx *Tx) ListCommands(session string, after int64, limit int) ([]Command, error) {
-	return tx.commands("WHERE session = ? AND position > ? ORDER BY position LIMIT ?", session, after, limit)
+	return tx.commands(session, "AND position > ? ORDER BY position LIMIT ?", after, limit)
 }
 
 // SettledSince returns the commands of a session that settled after a time, oldest first.
 func (tx *Tx) SettledSince(session string, after time.Time) ([]Command, error) {
-	return tx.commands("WHERE session = ? AND settled > 0 AND settled > ? ORDER BY settled, position", session, after)
+	return tx.commands(session, "AND settled > 0 AND settled > ? ORDER BY settled, position", after)
 }
 
-func (tx *Tx) command(where string, args ...any) (c Command, found bool, err error) {
-	found, err = tx.one(func(r *row) { c = scanCommand(r) }, "SELECT "+commandColumns+" FROM commands "+where, args...)
-	return c, found, err
+func (tx *Tx) command(session, and string, args ...any) (Command, bool, error) {
+	list, err := tx.commands(session, and, args...)
+	if err != nil || len(list) == 0 {
+		return Command{}, false, err
+	}
+	return list[0], true, nil
 }
 
-func (tx *Tx) commands(where string, args ...any) ([]Command, error) {
+// ofSession reads rows of commands that are of one session.
+const ofSession = "SELECT " + commandColumns + " FROM commands WHERE session = ? "
+
+// commands are those of a session that also meet a condition.
+func (tx *Tx) commands(session, and string, args ...any) ([]Command, error) {
+	n, err := tx.sessionN(session)
+	if err != nil || n == 0 {
+		return nil, err
+	}
 	var list []Command
-	err := tx.query(func(r *row) error {
-		list = append(list, scanCommand(r))
-		return nil
-	}, "SELECT "+commandColumns+" FROM commands "+where, args...)
+	err = tx.query(func(r *row) error {
+		list = append(list, scanCommand(tx, session, r))
+		return r.err
+	}, ofSession+and, append([]any{n}, args...)...)
 	return list, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +16,14 @@ import (
 // (v0.37.0).
 type conn struct {
 	db       *sqlite3.Conn
-	idle     map[string][]*sqlite3.Stmt // by SQL; a statement in use is not in here
-	walPages int                        // length of the log after this connection's last commit
+	kept     map[string]*prepared // by SQL
+	walPages int                  // length of the log after this connection's last commit
+}
+
+// prepared is what a connection keeps of a statement.
+type prepared struct {
+	idle    []*sqlite3.Stmt // those that are not in use
+	batched bool            // it names a table that is written in batches
 }
 
 // busyTimeout is the patience with another process that holds the file. Inside one host nobody waits for a lock.
@@ -47,7 +54,7 @@ func connect(ctx context.Context, path, vfs, extra string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{db: db, idle: map[string][]*sqlite3.Stmt{}}
+	c := &conn{db: db, kept: map[string]*prepared{}}
 	err = db.BusyTimeout(busyTimeout)
 	if err == nil {
 		err = db.Exec(pragmas + extra)
@@ -71,19 +78,29 @@ func (c *conn) close() error {
 		return nil
 	}
 	var errs []error
-	for _, list := range c.idle {
-		for _, s := range list {
+	for _, p := range c.kept {
+		for _, s := range p.idle {
 			errs = append(errs, s.Close())
 		}
 	}
-	c.idle = map[string][]*sqlite3.Stmt{}
+	c.kept = map[string]*prepared{}
 	return errors.Join(append(errs, c.db.Close())...)
 }
 
+// of is what is kept of a statement.
+func (c *conn) of(sql string) *prepared {
+	p := c.kept[sql]
+	if p == nil {
+		p = &prepared{batched: slices.ContainsFunc(batched, func(table string) bool { return strings.Contains(sql, table) })}
+		c.kept[sql] = p
+	}
+	return p
+}
+
 func (c *conn) take(sql string) (*sqlite3.Stmt, error) {
-	if list := c.idle[sql]; len(list) > 0 {
-		s := list[len(list)-1]
-		c.idle[sql] = list[:len(list)-1]
+	if p := c.of(sql); len(p.idle) > 0 {
+		s := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
 		return s, nil
 	}
 	s, _, err := c.db.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
@@ -96,7 +113,8 @@ func (c *conn) give(sql string, s *sqlite3.Stmt) error {
 	if cerr := s.ClearBindings(); err == nil {
 		err = cerr
 	}
-	c.idle[sql] = append(c.idle[sql], s)
+	p := c.of(sql)
+	p.idle = append(p.idle, s)
 	return err
 }
 

@@ -180,10 +180,13 @@ func TestCheckFindsContradictions(t *testing.T) {
 	whole := load(t, path)
 	for name, c := range map[string]struct{ sql, want string }{
 		"event missing":      {"DELETE FROM events WHERE seq = 50", "counts its events wrong"},
-		"event too many":     {"UPDATE sessions SET last_seq = 99", "counts its events wrong"},
+		"event too many":     {"UPDATE heads SET last_seq = 99", "counts its events wrong"},
 		"event of nobody":    {"UPDATE events SET session = 'x' WHERE seq = 7", "belongs to no session"},
 		"event kind":         {"UPDATE events SET kind = 'x' WHERE seq = 7", "unknown kind x"},
 		"event body":         {"UPDATE events SET body = '{' WHERE seq = 7", "no JSON"},
+		"event of the past":  {"UPDATE events SET generation = 99 WHERE seq = 7", "generation that does not exist: 99"},
+		"head missing":       {"DELETE FROM heads", "counts its events wrong"},
+		"head of nobody":     {"INSERT INTO heads VALUES (99, 0, 0)", "belongs to no session"},
 		"session state":      {"UPDATE sessions SET state = 'x'", "unknown state x"},
 		"session generation": {"UPDATE sessions SET generation = 'x'", "does not exist"},
 		"session JSON":       {"UPDATE sessions SET asked = '{'", "JSON"},
@@ -192,13 +195,16 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"runs in a closed session":                             {insertCommand("a", "submitted", 0) + "UPDATE sessions SET state = 'closed'", "its session is closed"},
 		"runs in a failed session, whose generation has ended": {insertCommand("a", "submitted", 0) + "UPDATE sessions SET state = 'failed'", "its session is failed"},
 		"command state":                                        {insertCommand("a", "x", 1), "unknown state x"},
+		"command of no generation":                             {insertCommand("a", "queued", 0) + "UPDATE commands SET generation = 99", "generation that does not exist: 99"},
+		"progress missing":                                     {insertGeneration("g1", 1, 0) + "DELETE FROM progress", "holes"},
+		"progress of nobody":                                   {"INSERT INTO progress VALUES (99, 0, 0)", "belongs to no generation"},
 		"unsettled":                                            {insertCommand("a", "completed", 0), "time of settlement"},
 		"settled too early":                                    {insertCommand("a", "queued", 5), "time of settlement"},
 		"two live":                                             {"DROP INDEX generations_live; " + insertGeneration("g1", 1, 0) + insertGeneration("g2", 2, 0), "live beside another"},
 		"live in a closed session":                             {insertGeneration("g1", 1, 0) + "UPDATE sessions SET state = 'closed'", "its session is closed"},
 		"request of the past":                                  {insertGeneration("g1", 1, 9) + insertRequest("q", "g1", "pending"), "generation is not live"},
 		"request state":                                        {insertGeneration("g1", 1, 0) + insertRequest("q", "g1", "x"), "unknown state x"},
-		"input missing":                                        {insertGeneration("g1", 1, 0) + "UPDATE generations SET last_input = 1", "holes"},
+		"input missing":                                        {insertGeneration("g1", 1, 0) + "UPDATE progress SET last_input = 1", "holes"},
 		"input of nothing":                                     {insertGeneration("g1", 1, 0) + insertInput("g1", "prompt", "none", "pending"), "does not exist: prompt none"},
 		"input of no generation":                               {insertInput("none", "close", "", "pending"), "belongs to no generation"},
 		"input state":                                          {insertGeneration("g1", 1, 0) + insertInput("g1", "close", "", "x"), "unknown state x"},
@@ -234,11 +240,12 @@ func TestCheckFindsContradictions(t *testing.T) {
 func insertCommand(id, state string, settled int) string {
 	return fmt.Sprintf(`INSERT INTO commands (session, id, principal, generation, state, outcome, reason, turn, text, images, overrides,
 		when_busy, deadline, steer, cancel_asked, acked, usage, created, submitted, settled)
-		VALUES ('$S','%s','p','','%s','','','','','','','',0,'',0,0,'',1,1,%d);`, id, state, settled)
+		VALUES ((SELECT n FROM sessions WHERE id = '$S'),'%s','p','','%s','','','','','','','',0,'',0,0,'',1,1,%d);`, id, state, settled)
 }
 
 func insertGeneration(id string, n, ended int) string {
-	return fmt.Sprintf("INSERT INTO generations VALUES ('%s','$S',%d,'','','','','','','','','','','','','',0,0,1,%d,'','');", id, n, ended)
+	return fmt.Sprintf(`INSERT INTO generations VALUES (NULL,'%s','$S',%d,'','','','','','','','','','','','','',1,%d,'','');
+		INSERT INTO progress VALUES (last_insert_rowid(), 0, 0);`, id, n, ended)
 }
 
 func insertRequest(id, generation, state string) string {
@@ -247,7 +254,8 @@ func insertRequest(id, generation, state string) string {
 }
 
 func insertInput(generation, kind, ref, state string) string {
-	return fmt.Sprintf("INSERT INTO inputs VALUES ('%s',1,'%s','%s','','%s','',1,1); UPDATE generations SET last_input = 1;", generation, kind, ref, state)
+	return fmt.Sprintf(`INSERT INTO inputs VALUES (coalesce((SELECT number FROM generations WHERE id = '%s'), 99),1,'%s','%s','','%s','',1,1);
+		UPDATE progress SET last_input = 1;`, generation, kind, ref, state)
 }
 
 // A hole in the numbers is shown as one, whoever made it.

@@ -35,20 +35,11 @@ type NodeEvent struct {
 	sessions.Event
 }
 
-const eventColumns = "session, seq, generation, kind, command, at, body"
+const eventColumns = "seq, generation, kind, command, at, body"
 
-// insertEvents are the statements that add one event, two, and so on: an event in a statement of its own costs twice. One
-// that fails leaves the rows before it to its update, which is undone as a whole: else SQLite would keep a copy of each page
-// for every statement that adds more than one row.
-var insertEvents = func() (sql [16]string) {
-	for i := range sql {
-		sql[i] = "INSERT OR FAIL INTO events (" + eventColumns + ") VALUES " + strings.Repeat("(?,?,?,?,?,?,?),", i) + "(?,?,?,?,?,?,?)"
-	}
-	return sql
-}()
-
-func scanEvent(r *row) (sessions.Event, int) {
-	session, seq, generation, kind, command, at := r.text(), r.int(), r.text(), r.text(), r.text(), r.time()
+// scanEvent reads an event of a session.
+func scanEvent(tx *Tx, session string, r *row) (sessions.Event, int) {
+	seq, generation, kind, command, at := r.int(), tx.generationOf(r), r.text(), r.text(), r.time()
 	body := r.s.ColumnRawText(r.next())
 	var e sessions.Event
 	if err := own.Unmarshal(body, &e); err != nil && r.err == nil {
@@ -72,62 +63,90 @@ func (tx *Tx) AppendEvents(session string, evs []sessions.Event) (int64, error) 
 		}
 		bodies[i] = body
 	}
-	s, err := tx.GetSession("", session)
+	if err := tx.mayWrite(); err != nil {
+		return 0, err
+	}
+	s, err := tx.knownSession(session)
 	if err != nil {
 		return 0, err
+	}
+	if s == nil || s.State == sessions.SessionDeleted {
+		return 0, notFound("session", session)
 	}
 	tx.Touch(session)
 	first := s.LastSeq + 1
-	s.LastSeq, s.UpdatedAt = s.LastSeq+int64(len(evs)), tx.now
-	tx.forgetSession(session)
-	if s.unread {
-		_, err = tx.exec("UPDATE sessions SET last_seq = ?, updated = ? WHERE n = ?", s.LastSeq, s.UpdatedAt, s.N)
-	} else {
-		s.unread = true
-		_, err = tx.exec("UPDATE sessions SET last_seq = ?, updated = ?, unread = 1 WHERE n = ?", s.LastSeq, s.UpdatedAt, s.N)
-	}
-	if err != nil {
+	if err := tx.addEvents(s, evs, bodies); err != nil {
+		tx.forgetSession(session)
 		return 0, err
+	}
+	return first, nil
+}
+
+// addEvents adds events to a session that the writer remembers.
+func (tx *Tx) addEvents(s *Session, evs []sessions.Event, bodies []json.RawMessage) error {
+	if !s.unread {
+		if _, err := tx.exec("UPDATE sessions SET unread = 1 WHERE n = ?", s.N); err != nil {
+			return err
+		}
+		s.unread = true
+	}
+	id, err := tx.lastEvent()
+	if err != nil {
+		return err
 	}
 	for i := range evs {
 		e := &evs[i]
-		e.Session, e.Seq = session, first+int64(i)
 		if e.At.IsZero() {
 			e.At = tx.now
 		}
-	}
-	for i := 0; i < len(evs); {
-		n := min(len(evs)-i, len(insertEvents))
-		args := make([]any, 0, 7*n)
-		for ; len(args) < 7*n; i++ {
-			e := &evs[i]
-			args = append(args, session, e.Seq, e.Generation, e.Kind, e.Command, e.At, bodies[i])
+		g, err := tx.reference(e.Generation)
+		if err != nil {
+			return err
 		}
-		if _, err = tx.exec(insertEvents[n-1], args...); err != nil {
-			return 0, err
+		id++
+		s.LastSeq++
+		e.Session, e.Seq = s.ID, s.LastSeq
+		err = tx.addEvent(eventRow{id: id, session: s.N, seq: e.Seq, generation: g, kind: e.Kind, command: e.Command, at: nanos(e.At), body: bodies[i]})
+		if err != nil {
+			return err
 		}
+		tx.j.known.lastEvent = id
 	}
-	remember(&tx.j.known.sessions, session, s)
-	return first, nil
+	s.UpdatedAt = tx.now
+	return tx.putHead(s)
 }
+
+// lastEvent is the node-wide number that an event was given last.
+func (tx *Tx) lastEvent() (int64, error) {
+	if n := tx.j.known.lastEvent; n > 0 {
+		return n, nil
+	}
+	n, err := tx.number(lastEvent)
+	tx.j.known.lastEvent = n
+	return n, err
+}
+
+// lastEvent finds it in the tables. Where a purge took the newest events away, meta has it.
+const lastEvent = `SELECT max(coalesce((SELECT max(id) FROM events), 0),
+	coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'last_event'), 0))`
 
 // ReadEvents reads the events of a session after a number, up to limit of them and maxBytes of their stored size (at
 // least one, whatever its size; 0: no bound), only the kinds named when any are. A number beyond the last event is
 // CodeCursorInvalid. What retention cut or damage made unreadable is the page's Gap; a page never goes over a gap
 // silently, and Last never passes an event that the filter lets through and that was not delivered.
 func (tx *Tx) ReadEvents(session string, after int64, limit int, kinds []sessions.EventKind, maxBytes int) (Page, error) {
-	return readEvents(tx, session, after, limit, kinds, maxBytes, scanEvent)
+	return readEvents(tx, session, after, limit, kinds, maxBytes, func(r *row) (sessions.Event, int) { return scanEvent(tx, session, r) })
 }
 
 // ReadStored is ReadEvents for who hands most of them on.
 func (tx *Tx) ReadStored(session string, after int64, limit int, kinds []sessions.EventKind, maxBytes int) (PageOf[Stored], error) {
-	return readEvents(tx, session, after, limit, kinds, maxBytes, new(storedScanner).scan)
+	return readEvents(tx, session, after, limit, kinds, maxBytes, (&storedScanner{tx: tx, session: session}).scan)
 }
 
 func readEvents[E any](tx *Tx, session string, after int64, limit int, kinds []sessions.EventKind, maxBytes int, scan func(*row) (E, int)) (PageOf[E], error) {
-	var first, last int64
-	found, err := tx.one(func(r *row) { first, last = r.int(), r.int() },
-		"SELECT first_seq, last_seq FROM sessions WHERE id = ? AND state <> 'deleted'", session)
+	var n, first, last int64
+	found, err := tx.one(func(r *row) { n, first, last = r.int(), r.int(), r.int() },
+		"SELECT n, first_seq, (SELECT last_seq FROM heads WHERE session = n) FROM sessions WHERE id = ? AND state <> 'deleted'", session)
 	switch {
 	case err != nil:
 		return PageOf[E]{}, err
@@ -158,7 +177,7 @@ func readEvents[E any](tx *Tx, session string, after int64, limit int, kinds []s
 	}
 	err = tx.query(func(r *row) error {
 		// A row is only decoded once it is known to be in the page: kind first, so that a long body stays on the disk.
-		seq, kind := r.s.ColumnInt64(1), sessions.EventKind(r.s.ColumnText(3))
+		seq, kind := r.s.ColumnInt64(0), sessions.EventKind(r.s.ColumnText(2))
 		if missing(seq) {
 			return errEnough
 		}
@@ -187,10 +206,10 @@ func readEvents[E any](tx *Tx, session string, after int64, limit int, kinds []s
 		}
 		p.Events, p.Last = append(p.Events, e), seq
 		return nil
-	}, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq > ? ORDER BY seq", session, p.Last)
+	}, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq > ? ORDER BY seq", n, p.Last)
 	switch {
 	case err != nil && tx.mend(err):
-		return readAround(tx, session, p, last, pass, scan)
+		return readAround(tx, n, p, last, pass, scan)
 	case err != nil:
 		return PageOf[E]{}, err
 	case ended && !missing(last+1):
@@ -220,7 +239,7 @@ func (tx *Tx) mend(err error) bool {
 
 // readAround goes on where a page met damage. A page that has events already ends before it; else the damage becomes
 // its gap and the readable event behind it follows.
-func readAround[E any](tx *Tx, session string, p PageOf[E], last int64, pass func(sessions.EventKind) bool, scan func(*row) (E, int)) (PageOf[E], error) {
+func readAround[E any](tx *Tx, session int64, p PageOf[E], last int64, pass func(sessions.EventKind) bool, scan func(*row) (E, int)) (PageOf[E], error) {
 	if p.More = true; len(p.Events) > 0 || p.Gap != nil {
 		return p, nil
 	}
@@ -228,7 +247,7 @@ func readAround[E any](tx *Tx, session string, p PageOf[E], last int64, pass fun
 		seq := p.Last + 1
 		var e E
 		var kind sessions.EventKind
-		found, err := tx.one(func(r *row) { kind = sessions.EventKind(r.s.ColumnText(3)); e, _ = scan(r) }, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq = ?", session, seq)
+		found, err := tx.one(func(r *row) { kind = sessions.EventKind(r.s.ColumnText(2)); e, _ = scan(r) }, "SELECT "+eventColumns+" FROM events WHERE session = ? AND seq = ?", session, seq)
 		switch {
 		case err != nil && !tx.mend(err):
 			return PageOf[E]{}, err
@@ -262,13 +281,13 @@ func (tx *Tx) ReadNode(principal string, after int64, limit, maxBytes int) ([]No
 	size := 0
 	err := tx.query(func(r *row) error {
 		id := r.int()
-		e, n := scanEvent(r)
+		e, n := scanEvent(tx, r.text(), r)
 		if size += n; maxBytes > 0 && size > maxBytes && len(list) > 0 {
 			return errEnough
 		}
 		list = append(list, NodeEvent{id, e})
 		return nil
-	}, `SELECT e.id, e.session, e.seq, e.generation, e.kind, e.command, e.at, e.body FROM events e CROSS JOIN sessions s ON s.id = e.session
+	}, `SELECT e.id, s.id, e.seq, e.generation, e.kind, e.command, e.at, e.body FROM events e CROSS JOIN sessions s ON s.n = e.session
 		WHERE e.id > ? AND s.state <> 'deleted' AND (? = '' OR s.principal = ?) ORDER BY e.id LIMIT ?`, after, principal, principal, limit)
 	return list, err
 }
@@ -276,6 +295,10 @@ func (tx *Tx) ReadNode(principal string, after int64, limit, maxBytes int) ([]No
 // LatestEvent returns the number of a session's newest event after a number that pass lets through. It reads backwards and
 // no bodies, so that the end of a long turn is found at once.
 func (tx *Tx) LatestEvent(session string, after int64, pass func(kind sessions.EventKind, command string) bool) (seq int64, found bool, err error) {
+	n, err := tx.sessionN(session)
+	if err != nil {
+		return 0, false, err
+	}
 	err = tx.query(func(r *row) error {
 		n, kind, command := r.int(), sessions.EventKind(r.text()), r.text()
 		if !pass(kind, command) {
@@ -283,8 +306,8 @@ func (tx *Tx) LatestEvent(session string, after int64, pass func(kind sessions.E
 		}
 		seq, found = n, true
 		return errEnough
-	}, `SELECT seq, kind, command FROM events WHERE session = ? AND seq > ? AND seq >= (SELECT first_seq FROM sessions WHERE id = ?)
-		ORDER BY seq DESC`, session, after, session)
+	}, `SELECT seq, kind, command FROM events WHERE session = ? AND seq > ? AND seq >= (SELECT first_seq FROM sessions WHERE n = ?)
+		ORDER BY seq DESC`, n, after, n)
 	return seq, found, err
 }
 
@@ -292,10 +315,14 @@ func (tx *Tx) LatestEvent(session string, after int64, pass func(kind sessions.E
 // is of the last one. Texts of sub-agents and of items that were given up are no message. found is false when there is
 // none.
 func (tx *Tx) LastFinalText(session, command string) (text string, found bool, err error) {
+	n, err := tx.sessionN(session)
+	if err != nil {
+		return "", false, err
+	}
 	var deltas []string // of the last item, newest first
 	item, given := "", map[string]bool{}
 	err = tx.query(func(r *row) error {
-		e, _ := scanEvent(r)
+		e, _ := scanEvent(tx, session, r)
 		switch {
 		case r.err != nil:
 			return r.err
@@ -310,7 +337,7 @@ func (tx *Tx) LastFinalText(session, command string) (text string, found bool, e
 			deltas = append(deltas, e.Text)
 		}
 		return nil
-	}, "SELECT "+eventColumns+" FROM events WHERE session = ? AND command = ? AND kind = 'text' ORDER BY seq DESC", session, command)
+	}, "SELECT "+eventColumns+" FROM events WHERE session = ? AND command = ? AND kind = 'text' ORDER BY seq DESC", n, command)
 	if err != nil || found || len(deltas) == 0 {
 		return text, found, err
 	}

@@ -63,7 +63,7 @@ func (x *exporter) rows(ctx context.Context) error {
 			return err
 		}
 		err := pages(ctx, x, "input", func(tx *Tx, after int64) ([]Input, error) {
-			return tx.inputs("WHERE generation = ? AND n > ? ORDER BY n LIMIT ?", g.ID, after, rowPage)
+			return tx.inputs(g.ID, "AND n > ? ORDER BY n LIMIT ?", after, rowPage)
 		}, func(in Input) int64 { return in.N })
 		if err != nil {
 			return err

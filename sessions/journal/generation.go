@@ -31,10 +31,13 @@ type Generation struct {
 	EndedAt       time.Time       `json:"ended_at,omitzero"` // zero: live
 	Verdict       string          `json:"verdict,omitempty"` // confirmed, unconfirmed
 	Proof         string          `json:"proof,omitempty"`
+
+	number int64 // by which other rows name it; given by InsertGeneration
 }
 
 const generationColumns = `id, session, n, cwd, executable, argv, version, profile, account_digest, policy_digest, env_digest, rung,
-	record, socket, spill, native_id, last_frame, last_input, started, ended, verdict, proof`
+	record, socket, spill, native_id, (SELECT last_frame FROM progress WHERE generation = number),
+	(SELECT last_input FROM progress WHERE generation = number), started, ended, verdict, proof, number`
 
 func scanGeneration(r *row) Generation {
 	g := Generation{ID: r.text(), Session: r.text(), N: r.int(), Cwd: r.text(), Executable: r.text()}
@@ -44,6 +47,7 @@ func scanGeneration(r *row) Generation {
 	g.Version, g.Profile, g.AccountDigest, g.PolicyDigest, g.EnvDigest, g.Rung = r.text(), r.text(), r.text(), r.text(), r.text(), r.text()
 	g.Record, g.Socket, g.Spill, g.NativeID = r.raw(), r.text(), r.text(), r.text()
 	g.LastFrame, g.LastInput, g.StartedAt, g.EndedAt, g.Verdict, g.Proof = r.int(), r.int(), r.time(), r.time(), r.text(), r.text()
+	g.number = r.int()
 	return g
 }
 
@@ -68,15 +72,29 @@ func (tx *Tx) InsertGeneration(g *Generation) error {
 		return err
 	}
 	tx.Touch(g.Session)
-	_, err = tx.exec(`INSERT INTO generations (`+generationColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+	_, err = tx.exec(`INSERT INTO generations (id, session, n, cwd, executable, argv, version, profile, account_digest, policy_digest, env_digest,
+		rung, record, socket, spill, native_id, started, ended, verdict, proof) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		g.ID, g.Session, g.N, g.Cwd, g.Executable, j[0], g.Version, g.Profile, g.AccountDigest, g.PolicyDigest, g.EnvDigest, g.Rung,
-		j[1], g.Socket, g.Spill, g.NativeID, g.LastFrame, g.LastInput, g.StartedAt, g.EndedAt, g.Verdict, g.Proof)
-	return err
+		j[1], g.Socket, g.Spill, g.NativeID, g.StartedAt, g.EndedAt, g.Verdict, g.Proof)
+	if err != nil {
+		return err
+	}
+	g.number = tx.c.db.LastInsertRowID()
+	return tx.putProgress(g)
 }
 
 // GetGeneration returns a generation; CodeNotFound when there is none.
 func (tx *Tx) GetGeneration(id string) (Generation, error) {
-	g, found, err := tx.knownGeneration(id)
+	var g Generation
+	var found bool
+	var err error
+	if !tx.writable {
+		g, found, err = tx.generation("WHERE id = ?", id)
+	} else if k, kerr := tx.knownGeneration(id); k != nil {
+		g, found = *k, true
+	} else {
+		err = kerr
+	}
 	if err == nil && !found {
 		err = notFound("generation", id)
 	}
@@ -134,6 +152,7 @@ func (tx *Tx) changeGeneration(id string, end bool, change func(*Generation)) (G
 	was := g
 	change(&g)
 	g.ID, g.Session, g.N, g.LastFrame, g.LastInput, g.StartedAt = was.ID, was.Session, was.N, was.LastFrame, was.LastInput, was.StartedAt
+	g.number = was.number
 	if !end {
 		g.EndedAt, g.Verdict, g.Proof = was.EndedAt, was.Verdict, was.Proof
 	}
@@ -156,17 +175,20 @@ func (tx *Tx) changeGeneration(id string, end bool, change func(*Generation)) (G
 // SetFrame records that the bridge's frames up to n are journalled, and tells whether n is new: a frame that is not was
 // journalled before and must not be again.
 func (tx *Tx) SetFrame(generation string, n int64) (fresh bool, err error) {
-	g, err := tx.GetGeneration(generation)
-	if err != nil || n <= g.LastFrame {
+	if err := tx.mayWrite(); err != nil {
 		return false, err
 	}
-	tx.forgetGeneration(generation)
-	if _, err := tx.exec("UPDATE generations SET last_frame = ? WHERE id = ?", n, generation); err != nil {
+	g, err := tx.knownGeneration(generation)
+	switch {
+	case err != nil:
 		return false, err
+	case g == nil:
+		return false, notFound("generation", generation)
+	case n <= g.LastFrame:
+		return false, nil
 	}
 	g.LastFrame = n
-	remember(&tx.j.known.generations, generation, g)
-	return true, nil
+	return true, tx.putProgress(g)
 }
 
 func (tx *Tx) generation(where string, args ...any) (g Generation, found bool, err error) {

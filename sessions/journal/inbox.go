@@ -28,6 +28,7 @@ func (tx *Tx) Inbox(principal string, before int64, limit int) ([]Unread, error)
 // event.
 func (tx *Tx) Acknowledge(session string, seq int64) error {
 	tx.forgetSession(session)
-	_, err := tx.exec("UPDATE sessions SET acked = min(?, last_seq), unread = (last_seq > ?) WHERE id = ? AND acked < ?", seq, seq, session, seq)
+	_, err := tx.exec(`UPDATE sessions SET acked = min(?, h.last_seq), unread = (h.last_seq > ?) FROM heads h
+		WHERE id = ? AND h.session = n AND acked < ?`, seq, seq, session, seq)
 	return err
 }

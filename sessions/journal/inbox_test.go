@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/batonmcp/baton/sessions"
@@ -103,8 +104,9 @@ func TestInboxUsesItsIndex(t *testing.T) {
 				return nil
 			}, "EXPLAIN QUERY PLAN SELECT "+sessionColumns+", acked FROM sessions "+inboxSessions+condition+" ORDER BY n DESC LIMIT ?", "local", 5)
 		})
-		if want := fmt.Sprintf("SEARCH sessions USING INDEX sessions_inbox (principal=?%s)\n", map[string]string{"": "", " AND n < 7": " AND n<?"}[condition]); plan != want {
-			t.Errorf("the plan is %q, want %q", plan, want)
+		if want := fmt.Sprintf("SEARCH sessions USING INDEX sessions_inbox (principal=?%s)\n", map[string]string{"": "", " AND n < 7": " AND n<?"}[condition]); !strings.HasPrefix(plan, want) ||
+			strings.Count(plan, "SEARCH sessions") != 1 || strings.Contains(plan, "SCAN") {
+			t.Errorf("the plan is %q, want %q and rows of heads by their number", plan, want)
 		}
 	}
 }

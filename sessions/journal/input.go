@@ -39,10 +39,10 @@ type Input struct {
 	UpdatedAt  time.Time       `json:"updated_at,omitzero"`
 }
 
-const inputColumns = "generation, n, kind, ref, payload, state, detail, created, updated"
+const inputColumns = "n, kind, ref, payload, state, detail, created, updated"
 
-func scanInput(r *row) Input {
-	return Input{Generation: r.text(), N: r.int(), Kind: r.text(), Ref: r.text(), Payload: r.raw(), State: InputState(r.text()),
+func scanInput(generation string, r *row) Input {
+	return Input{Generation: generation, N: r.int(), Kind: r.text(), Ref: r.text(), Payload: r.raw(), State: InputState(r.text()),
 		Detail: r.text(), CreatedAt: r.time(), UpdatedAt: r.time()}
 }
 
@@ -52,25 +52,29 @@ func (tx *Tx) AppendInput(generation, kind, ref string, payload any) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	g, err := tx.GetGeneration(generation)
+	if err := tx.mayWrite(); err != nil {
+		return 0, err
+	}
+	g, err := tx.knownGeneration(generation)
 	if err != nil {
 		return 0, err
+	}
+	if g == nil {
+		return 0, notFound("generation", generation)
 	}
 	if !g.EndedAt.IsZero() {
 		return 0, sessions.Errorf(sessions.CodeStaleGeneration, "generation %s ended", generation).Do("resume the session")
 	}
 	g.LastInput++
 	tx.Touch(g.Session)
-	tx.forgetGeneration(generation)
-	if _, err := tx.exec("UPDATE generations SET last_input = ? WHERE id = ?", g.LastInput, generation); err != nil {
-		return 0, err
+	err = tx.addInput(inputRow{generation: g.number, n: g.LastInput, kind: kind, ref: ref, payload: p, at: nanos(tx.now)})
+	if err == nil {
+		err = tx.putProgress(g)
 	}
-	_, err = tx.exec("INSERT INTO inputs ("+inputColumns+") VALUES (?,?,?,?,?,?,?,?,?)",
-		generation, g.LastInput, kind, ref, p, InputPending, "", tx.now, tx.now)
 	if err != nil {
+		tx.forgetGeneration(generation)
 		return 0, err
 	}
-	remember(&tx.j.known.generations, generation, g)
 	return g.LastInput, nil
 }
 
@@ -83,10 +87,14 @@ const firstEnd = 2
 // MarkInput records how far an input got. A report that says less than what is known is ignored; one end after another
 // is a *sessions.ImpossibleError.
 func (tx *Tx) MarkInput(generation string, n int64, state InputState, detail string) error {
+	g, err := tx.reference(generation)
+	if err != nil {
+		return err
+	}
 	was, next := 0, slices.Index(inputOrder, state)
 	if next >= firstEnd { // the usual report is the first end
 		marked, err := tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE generation = ? AND n = ? AND state IN ('pending', 'received')",
-			state, detail, tx.now, generation, n)
+			state, detail, tx.now, g, n)
 		if err != nil || marked > 0 {
 			return err
 		}
@@ -109,32 +117,39 @@ func (tx *Tx) MarkInput(generation string, n int64, state InputState, detail str
 	case next <= was:
 		return nil
 	}
-	_, err = tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE generation = ? AND n = ?", state, detail, tx.now, generation, n)
+	_, err = tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE generation = ? AND n = ?", state, detail, tx.now, g, n)
 	return err
 }
 
 // FindInput returns an input and whether there is one.
 func (tx *Tx) FindInput(generation string, n int64) (Input, bool, error) {
-	var in Input
-	found, err := tx.one(func(r *row) { in = scanInput(r) }, "SELECT "+inputColumns+" FROM inputs WHERE generation = ? AND n = ?", generation, n)
-	return in, found, err
+	list, err := tx.inputs(generation, "AND n = ?", n)
+	if err != nil || len(list) == 0 {
+		return Input{}, false, err
+	}
+	return list[0], true, nil
 }
 
 // InputsAfter returns the generation's inputs with higher numbers, in order.
 func (tx *Tx) InputsAfter(generation string, n int64) ([]Input, error) {
-	return tx.inputs("WHERE generation = ? AND n > ? ORDER BY n", generation, n)
+	return tx.inputs(generation, "AND n > ? ORDER BY n", n)
 }
 
 // InputsFor returns the generation's inputs of a command or request, in order.
 func (tx *Tx) InputsFor(generation, ref string) ([]Input, error) {
-	return tx.inputs("WHERE generation = ? AND ref = ? ORDER BY n", generation, ref)
+	return tx.inputs(generation, "AND ref = ? ORDER BY n", ref)
 }
 
-func (tx *Tx) inputs(where string, args ...any) ([]Input, error) {
+// inputs are those of a generation that also meet a condition.
+func (tx *Tx) inputs(generation, and string, args ...any) ([]Input, error) {
+	g, err := tx.reference(generation)
+	if err != nil {
+		return nil, err
+	}
 	var list []Input
-	err := tx.query(func(r *row) error {
-		list = append(list, scanInput(r))
+	err = tx.query(func(r *row) error {
+		list = append(list, scanInput(generation, r))
 		return nil
-	}, "SELECT "+inputColumns+" FROM inputs "+where, args...)
+	}, "SELECT "+inputColumns+" FROM inputs WHERE generation = ? "+and, append([]any{g}, args...)...)
 	return list, err
 }

@@ -50,6 +50,7 @@ type Journal struct {
 	nextTrim int       // log length at which the next checkpoint starts
 	last     time.Time // of the last update: time does not run backwards in here
 	known    known
+	batch    batch
 
 	rest   sync.Mutex
 	gate   chan struct{} // closed when readers may go on; nil: they may
@@ -163,7 +164,7 @@ func (j *Journal) reopen(ctx context.Context) error {
 	// Its closing checkpoint leaves out what failed to commit, when it works; when not, connect says what is wrong.
 	_ = j.writer.close()
 	j.writer = nil
-	j.known.forgetAll()
+	j.forget()
 	j.file.renew()
 	full, err := j.connect(ctx, true)
 	j.mu.Lock()

@@ -16,6 +16,7 @@ type known struct {
 	work        map[string]*work
 	asked       map[string]*[]Request
 	settled     map[string]*settled
+	lastEvent   int64 // the node-wide number that was given last; 0: not known
 }
 
 // work is what a session has to do or to clear up: its commands that have not ended, and those whose outcome is unknown and
@@ -28,45 +29,43 @@ const knownLimit = 512
 func (k *known) forgetAll() { *k = known{} }
 
 // remember keeps one row in one of the maps.
-func remember[T any](rows *map[string]*T, id string, row T) {
+func remember[T any](rows *map[string]*T, id string, row T) *T {
 	if *rows == nil || len(*rows) >= knownLimit {
 		*rows = map[string]*T{}
 	}
 	(*rows)[id] = &row
+	return &row
 }
 
-// knownSession is a session as this update has left it, without a read when it is remembered.
-func (tx *Tx) knownSession(id string) (s Session, found bool, err error) {
-	if !tx.writable {
-		return tx.readSession(id)
-	}
+// knownSession is what the writer remembers of a session, as this update has left it, read when it is not remembered; nil
+// when there is none. Whoever alters it forgets it when that comes to nothing.
+func (tx *Tx) knownSession(id string) (*Session, error) {
 	if err := tx.usable(); err != nil {
-		return s, false, err
+		return nil, err
 	}
 	if k := tx.j.known.sessions[id]; k != nil {
-		return *k, true, nil
+		return k, nil
 	}
-	if s, found, err = tx.readSession(id); found {
-		remember(&tx.j.known.sessions, id, s)
+	s, found, err := tx.readSession(id)
+	if err != nil || !found {
+		return nil, err
 	}
-	return s, found, err
+	return remember(&tx.j.known.sessions, id, s), nil
 }
 
 // knownGeneration is the same for a generation.
-func (tx *Tx) knownGeneration(id string) (g Generation, found bool, err error) {
-	if !tx.writable {
-		return tx.generation("WHERE id = ?", id)
-	}
+func (tx *Tx) knownGeneration(id string) (*Generation, error) {
 	if err := tx.usable(); err != nil {
-		return g, false, err
+		return nil, err
 	}
 	if k := tx.j.known.generations[id]; k != nil {
-		return *k, true, nil
+		return k, nil
 	}
-	if g, found, err = tx.generation("WHERE id = ?", id); found {
-		remember(&tx.j.known.generations, id, g)
+	g, found, err := tx.generation("WHERE id = ?", id)
+	if err != nil || !found {
+		return nil, err
 	}
-	return g, found, err
+	return remember(&tx.j.known.generations, id, g), nil
 }
 
 // knownWork is a session's commands that are not over. What it returns is not to be changed.
@@ -79,10 +78,10 @@ func (tx *Tx) knownWork(session string) (*work, error) {
 	}
 	var w work
 	var err error
-	if w.open, err = tx.commands(openCommands+" ORDER BY position", session); err != nil {
+	if w.open, err = tx.commands(session, openCommands+" ORDER BY position"); err != nil {
 		return nil, err
 	}
-	if w.unknown, err = tx.commands(unknownCommands, session, false); err != nil {
+	if w.unknown, err = tx.commands(session, unknownCommands, false); err != nil {
 		return nil, err
 	}
 	remember(&tx.j.known.work, session, w)

@@ -9,6 +9,6 @@ func (tx *Tx) Mark(principal string) (string, error) {
 	err := tx.query(func(r *row) error {
 		count, events, last, updated = r.int(), r.int(), r.int(), r.int()
 		return nil
-	}, "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(max(n), 0), coalesce(max(updated), 0) FROM sessions WHERE principal = ? AND state <> 'deleted'", principal)
+	}, "SELECT count(*), coalesce(sum(last_seq), 0), coalesce(max(n), 0), coalesce(max(updated), 0) FROM sessions CROSS JOIN heads ON session = n WHERE principal = ? AND state <> 'deleted'", principal)
 	return fmt.Sprintf("%d.%d.%d.%d", count, events, last, updated), err
 }

@@ -1,10 +1,13 @@
 package journal
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -80,4 +83,157 @@ func TestFewerPagesMigration(t *testing.T) {
 	if got, _ := inboxOf(t, j, "local", 0, 10); !slices.Equal(got, []string{"read", "live"}) {
 		t.Errorf("not acknowledged after an event: %v", got)
 	}
+}
+
+// A journal of the fourth schema keeps everything, wherever the power goes while it is carried over.
+func TestNumbersMigration(t *testing.T) {
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newFakeDisk(t, 1)
+	o := d.options()
+	o.steps = steps[:4]
+	j, err := Open(t.Context(), cutPath, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const generation = `INSERT INTO generations VALUES ('%s', 'busy', %d, '/w', 'x', '["a"]', 'v', 'p', 'ad', 'pd', 'ed', 'r', '{"b":1}', 'so', 'sp', 'n', %d, %d, 5, %d, 've', 'pr');`
+	const command = `INSERT INTO commands VALUES (%d, '%s', '%s', 'pp', '%s', '%s', 'o', 'r', 'tu', 'tx', '["i"]', '{"model":"m"}', 'queue', 9, '', 1, 1, '{"input_tokens":1}', 11, 12, %d);`
+	const event = `INSERT INTO events VALUES (%d, '%s', %d, '%s', 'text', '%s', %d, '{"kind":"","text":"t%d"}');`
+	update(t, j, func(tx *Tx) error {
+		return tx.c.db.Exec(oldSession("quiet", "closed", 0) + oldSession("busy", "running", 0) + oldSession("gone", "deleted", 0) +
+			"UPDATE sessions SET last_seq = 4, first_seq = 2, purged = 1, updated = 77, unread = 1 WHERE id = 'busy';" +
+			"UPDATE sessions SET last_seq = 1, updated = 78, acked = 1 WHERE id = 'quiet';" +
+			fmt.Sprintf(generation, "g1", 1, 3, 0, 6) + fmt.Sprintf(generation, "g2", 2, 8, 2, 0) +
+			fmt.Sprintf(command, 5, "busy", "c1", "g2", "accepted", 0) + fmt.Sprintf(command, 9, "busy", "c2", "other", "queued", 0) +
+			fmt.Sprintf(command, 7, "quiet", "c1", "", "completed", 13) +
+			`INSERT INTO inputs VALUES ('g2', 1, 'prompt', 'c1', '{"a":1}', 'written', 'de', 21, 22), ('g2', 2, 'cancel', 'busy', '', 'pending', '', 23, 24);` +
+			fmt.Sprintf(event, 3, "busy", 2, "g1", "c0", 31, 2) + fmt.Sprintf(event, 4, "quiet", 1, "", "", 32, 1) +
+			fmt.Sprintf(event, 8, "busy", 3, "g2", "c1", 33, 3) + fmt.Sprintf(event, 9, "busy", 4, "other", "c1", 34, 4) +
+			fmt.Sprintf(event, 40, "gone", 1, "", "", 1, 1) + "DELETE FROM events WHERE session = 'gone';" +
+			`INSERT INTO operations VALUES ('local', 'k', 'send', 'busy', 'm', 'done', '{"r":1}', 2, 41, 42);`)
+	})
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.steps = nil
+	for cut := 1; ; cut += 3 {
+		c := d.crash(t)
+		c.cut = cut
+		o := c.options()
+		if j, err := Open(t.Context(), cutPath, o); err == nil {
+			if err := j.Close(); err != nil && !c.dead {
+				t.Error(err)
+			}
+			if !c.dead {
+				break
+			}
+		}
+		j, err := Open(t.Context(), cutPath, c.reboot().options())
+		if err != nil {
+			t.Fatalf("after a cut at step %d: %v", cut, err)
+		}
+		sameAsFourth(t, j)
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	o = d.options()
+	j = checked(t, openAt(t, cutPath, o))
+	sameAsFourth(t, j)
+	// What is removed from the journal is not numbered anew.
+	for range 3 {
+		update(t, j, func(tx *Tx) error {
+			_, err := tx.AppendEvents("busy", []sessions.Event{{Kind: sessions.EventWarning, Generation: "g2"}})
+			return err
+		})
+		update(t, j, func(tx *Tx) error { _, err := tx.KeepEvents("busy", 0); return err })
+		if _, err := j.Purge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Reopen(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(t, j, func(tx *Tx) error {
+		if first, err := tx.AppendEvents("busy", []sessions.Event{{Kind: sessions.EventWarning}}); err != nil || first != 8 {
+			t.Errorf("the next event of the session is %d, %v", first, err)
+		}
+		list, err := tx.ReadNode("", 10, 10, 0)
+		if len(list) != 1 || list[0].ID != 44 {
+			t.Errorf("the newest event of the node is %+v, want number 44", list)
+		}
+		return err
+	})
+}
+
+// sameAsFourth finds what TestNumbersMigration put into the older journal.
+func sameAsFourth(t *testing.T, j *Journal) {
+	t.Helper()
+	if problems, err := j.Check(t.Context()); err != nil || len(problems) > 0 {
+		t.Errorf("check: %v, %v", problems, err)
+	}
+	same := func(what string, got, want any) {
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n%+v, want\n%+v", what, got, want)
+		}
+	}
+	at := func(n int64) time.Time { return time.Unix(0, n).UTC() }
+	view(t, j, func(tx *Tx) error {
+		for id, want := range map[string][4]int64{"busy": {2, 2, 4, 77}, "quiet": {1, 1, 1, 78}, "gone": {3, 1, 0, 1}} {
+			s, _, err := tx.FindSession(id)
+			same(id, [4]int64{s.N, s.FirstSeq, s.LastSeq, s.UpdatedAt.UnixNano()}, want)
+			if err != nil {
+				return err
+			}
+		}
+		list, err := tx.ListGenerations("busy")
+		want := Generation{ID: "g1", Session: "busy", N: 1, Cwd: "/w", Executable: "x", Argv: []string{"a"}, Version: "v", Profile: "p", AccountDigest: "ad",
+			PolicyDigest: "pd", EnvDigest: "ed", Rung: "r", Record: json.RawMessage(`{"b":1}`), Socket: "so", Spill: "sp", NativeID: "n", LastFrame: 3,
+			StartedAt: at(5), EndedAt: at(6), Verdict: "ve", Proof: "pr", number: 1}
+		second := want
+		second.ID, second.N, second.LastFrame, second.LastInput, second.EndedAt, second.number = "g2", 2, 8, 2, time.Time{}, 2
+		same("generations", list, []Generation{want, second})
+		if err != nil {
+			return err
+		}
+		commands, err := tx.ListCommands("busy", 0, 10)
+		c := Command{Command: sessions.Command{Session: "busy", CommandID: "c1", Generation: "g2", State: sessions.CommandAccepted, Outcome: "o", Reason: "r", Turn: "tu",
+			CancelAsked: true, Acked: true, Usage: &sessions.Usage{Input: 1}, CreatedAt: at(11), SubmittedAt: at(12)}, Principal: "pp", Position: 5, Text: "tx",
+			Images: []string{"i"}, Overrides: Overrides{Model: "m"}, WhenBusy: "queue", DeadlineSeconds: 9}
+		queued := c
+		queued.CommandID, queued.Generation, queued.State, queued.Position = "c2", "other", sessions.CommandQueued, 9
+		same("commands", commands, []Command{c, queued})
+		if err != nil {
+			return err
+		}
+		last, _, err := tx.LastCommand("quiet")
+		same("the last command", [3]any{last.Position, last.Generation, last.SettledAt}, [3]any{int64(7), "", at(13)})
+		if err != nil {
+			return err
+		}
+		inputs, err := tx.InputsAfter("g2", 0)
+		same("inputs", inputs, []Input{{"g2", 1, InputPrompt, "c1", json.RawMessage(`{"a":1}`), InputWritten, "de", at(21), at(22)},
+			{"g2", 2, InputCancel, "busy", nil, InputPending, "", at(23), at(24)}})
+		if err != nil {
+			return err
+		}
+		node, err := tx.ReadNode("", 0, 10, 0)
+		text := func(id int64, session, generation, command string, seq, when int64) NodeEvent {
+			return NodeEvent{id, sessions.Event{Session: session, Seq: seq, Generation: generation, Kind: sessions.EventText, Command: command, At: at(when), Text: fmt.Sprint("t", seq)}}
+		}
+		same("events", node, []NodeEvent{text(3, "busy", "g1", "c0", 2, 31), text(4, "quiet", "", "", 1, 32), text(8, "busy", "g2", "c1", 3, 33), text(9, "busy", "other", "c1", 4, 34)})
+		if err != nil {
+			return err
+		}
+		p, err := tx.ReadEvents("busy", 1, 10, nil, 0)
+		same("the session's events", len(p.Events), 3)
+		if err != nil {
+			return err
+		}
+		operation, _, err := tx.FindOperation("local", "k")
+		same("the operation", operation, Operation{"local", "k", "send", "busy", "m", "done", json.RawMessage(`{"r":1}`), 2, at(41), at(42)})
+		return err
+	})
 }

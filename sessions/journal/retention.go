@@ -22,7 +22,7 @@ func (tx *Tx) DeleteSession(id string) error {
 		return err
 	}
 	tx.forgetSession(id)
-	_, err = tx.exec("UPDATE sessions SET first_seq = last_seq + 1, unread = 0 WHERE id = ?", id)
+	_, err = tx.exec("UPDATE sessions SET first_seq = (SELECT last_seq FROM heads WHERE session = n) + 1, unread = 0 WHERE id = ?", id)
 	return err
 }
 
@@ -46,7 +46,7 @@ func (tx *Tx) KeepEvents(session string, n int64) (int64, error) {
 func (tx *Tx) KeepEventsOfAll(n int64) (int64, error) {
 	n = max(n, 0)
 	tx.forgetRows()
-	return tx.exec("UPDATE sessions SET first_seq = last_seq - ? + 1 WHERE last_seq - first_seq + 1 > ?", n, n)
+	return tx.exec("UPDATE sessions SET first_seq = last_seq - ? + 1 FROM heads WHERE session = n AND last_seq - first_seq + 1 > ?", n, n)
 }
 
 // Purge removes from the file what DeleteSession and KeepEvents cut, in small commits between which others go on, and
@@ -76,39 +76,59 @@ func (j *Journal) Purge(ctx context.Context) (int64, error) {
 // purge removes one batch.
 func (tx *Tx) purge() (int64, error) {
 	var id string
-	var first, last int64
-	found, err := tx.one(func(r *row) { id, first, last = r.text(), r.int(), r.int() },
-		"SELECT id, first_seq, last_seq FROM sessions WHERE first_seq > purged + 1 ORDER BY n LIMIT 1")
+	var session, first, last int64
+	found, err := tx.one(func(r *row) { session, first, last = r.int(), r.int(), r.int() },
+		"SELECT n, first_seq, (SELECT last_seq FROM heads WHERE session = n) FROM sessions "+cutSessions)
 	if err != nil {
 		return 0, err
 	}
 	if found {
+		if err := tx.keepLastEvent(); err != nil {
+			return 0, err
+		}
 		n, err := tx.exec(`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE session = ? AND seq < ? ORDER BY seq LIMIT ?)`,
-			id, first, purgeBatch)
+			session, first, purgeBatch)
 		if err != nil || n == purgeBatch {
 			return n, err
 		}
-		_, err = tx.exec("UPDATE sessions SET purged = ? WHERE id = ?", min(first-1, last), id)
+		_, err = tx.exec("UPDATE sessions SET purged = ? WHERE n = ?", min(first-1, last), session)
 		return max(n, 1), err
 	}
-	found, err = tx.one(func(r *row) { id = r.text() }, "SELECT id FROM sessions WHERE state = 'deleted' AND wiped = 0 ORDER BY n LIMIT 1")
+	found, err = tx.one(func(r *row) { session, id = r.int(), r.text() }, "SELECT n, id FROM sessions WHERE state = 'deleted' AND wiped = 0 ORDER BY n LIMIT 1")
 	if err != nil || !found {
 		return 0, err
 	}
 	tx.forgetRows()
-	for _, sql := range []string{
-		`DELETE FROM inputs WHERE rowid IN (SELECT i.rowid FROM generations g JOIN inputs i ON i.generation = g.id WHERE g.session = ? LIMIT ?)`,
-		`DELETE FROM requests WHERE n IN (SELECT n FROM requests WHERE session = ? LIMIT ?)`,
-		`DELETE FROM commands WHERE position IN (SELECT position FROM commands WHERE session = ? LIMIT ?)`,
-		`DELETE FROM generations WHERE rowid IN (SELECT rowid FROM generations WHERE session = ? LIMIT ?)`,
+	for _, c := range []struct {
+		sql     string
+		session any
+	}{
+		{`DELETE FROM inputs WHERE rowid IN (SELECT i.rowid FROM generations g JOIN inputs i ON i.generation = g.number WHERE g.session = ? LIMIT ?)`, id},
+		{`DELETE FROM requests WHERE n IN (SELECT n FROM requests WHERE session = ? LIMIT ?)`, id},
+		{`DELETE FROM commands WHERE position IN (SELECT position FROM commands WHERE session = ? LIMIT ?)`, session},
+		{`DELETE FROM progress WHERE generation IN (SELECT number FROM generations WHERE session = ? ORDER BY number LIMIT ?)`, id},
+		{`DELETE FROM generations WHERE number IN (SELECT number FROM generations WHERE session = ? ORDER BY number LIMIT ?)`, id},
 	} {
-		n, err := tx.exec(sql, id, purgeBatch)
+		n, err := tx.exec(c.sql, c.session, purgeBatch)
 		if err != nil || n > 0 {
 			return n, err
 		}
 	}
-	_, err = tx.exec("UPDATE sessions SET wiped = 1 WHERE id = ?", id)
+	_, err = tx.exec("UPDATE sessions SET wiped = 1 WHERE n = ?", session)
 	return 1, err
+}
+
+// cutSessions is a session with events that were cut and are still in the file.
+const cutSessions = "WHERE first_seq > purged + 1 ORDER BY n LIMIT 1"
+
+// keepLastEvent notes the node-wide number that was given last before the newest events may go, so that it never comes again.
+func (tx *Tx) keepLastEvent() error {
+	n, err := tx.lastEvent()
+	if err == nil {
+		_, err = tx.exec(`INSERT INTO meta VALUES ('last_event', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+			WHERE CAST(value AS INTEGER) < CAST(excluded.value AS INTEGER)`, n)
+	}
+	return err
 }
 
 // shrink gives free pages back to the disk, a few at a time, and empties the log, which still holds what was deleted.
@@ -131,7 +151,13 @@ func (j *Journal) shrink(ctx context.Context) error {
 	if err := j.Trim(patience); err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return err
 	}
-	return nil
+	// What was deleted is still in the pages that the writer holds, between the rows, and would come back with them.
+	return j.onWriter(ctx, func() error {
+		if err := j.refusal(); err != nil {
+			return err
+		}
+		return refuse(j.path, "release memory", j.writer.db.ReleaseMemory())
+	})
 }
 
 // Size is the room that the journal takes on the disk.

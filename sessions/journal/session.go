@@ -62,7 +62,8 @@ type SessionFilter struct {
 }
 
 const sessionColumns = `n, id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked, settings, evidence,
-	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent, first_seq, last_seq, created, updated, unread`
+	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent, first_seq, (SELECT last_seq FROM heads WHERE session = n), created,
+	(SELECT updated FROM heads WHERE session = n), unread`
 
 func scanSession(r *row) Session {
 	s := Session{N: r.int(), ID: r.text(), Principal: r.text(), Runner: r.text(), Cwd: r.text(), Title: r.text(),
@@ -107,19 +108,28 @@ func (tx *Tx) InsertSession(s *Session) error {
 	}
 	_, err = tx.exec(`INSERT INTO sessions (id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked,
 		settings, evidence, capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent,
-		first_seq, last_seq, created, updated) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		first_seq, created) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		s.ID, s.Principal, s.Runner, s.Cwd, s.Title, s.State, s.Generation, s.NativeID, s.HadTurn, j[0], j[1], j[2], j[3],
-		s.Lease, s.LeaseTerm, s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], j[7], s.FirstSeq, s.LastSeq, s.CreatedAt, s.UpdatedAt)
+		s.Lease, s.LeaseTerm, s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], j[7], s.FirstSeq, s.CreatedAt)
 	if err != nil {
 		return err
 	}
 	s.N = tx.c.db.LastInsertRowID()
 	tx.Touch(s.ID)
-	return nil
+	return tx.putHead(s)
 }
 
 // FindSession returns a session, deleted ones too, and whether there is one.
-func (tx *Tx) FindSession(id string) (s Session, found bool, err error) { return tx.knownSession(id) }
+func (tx *Tx) FindSession(id string) (s Session, found bool, err error) {
+	if !tx.writable {
+		return tx.readSession(id)
+	}
+	k, err := tx.knownSession(id)
+	if k == nil || err != nil {
+		return s, false, err
+	}
+	return *k, true, nil
+}
 
 func (tx *Tx) readSession(id string) (s Session, found bool, err error) {
 	found, err = tx.one(func(r *row) { s = scanSession(r) }, "SELECT "+sessionColumns+" FROM sessions WHERE id = ?", id)
@@ -192,7 +202,10 @@ func (tx *Tx) putState(s *Session, state sessions.SessionState) error {
 	s.State, s.UpdatedAt = state, tx.now
 	tx.Touch(s.ID)
 	tx.forgetSession(s.ID)
-	_, err := tx.exec("UPDATE sessions SET state = ?, updated = ? WHERE n = ?", state, s.UpdatedAt, s.N)
+	_, err := tx.exec("UPDATE sessions SET state = ? WHERE n = ?", state, s.N)
+	if err == nil {
+		err = tx.putHead(s)
+	}
 	if err == nil {
 		remember(&tx.j.known.sessions, s.ID, *s)
 	}
@@ -217,9 +230,12 @@ func (tx *Tx) putSession(s *Session, state sessions.SessionState, changes ...fun
 	tx.forgetSession(s.ID)
 	_, err = tx.exec(`UPDATE sessions SET runner=?, cwd=?, title=?, state=?, generation=?, native_id=?, had_turn=?, asked=?, settings=?,
 		evidence=?, capability=?, lease=?, lease_term=?, workspace_id=?, node_id=?, origin=?, containment=?, error=?, usage=?,
-		spent=?, updated=? WHERE n = ?`,
+		spent=? WHERE n = ?`,
 		s.Runner, s.Cwd, s.Title, s.State, s.Generation, s.NativeID, s.HadTurn, j[0], j[1], j[2], j[3], s.Lease, s.LeaseTerm,
-		s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], j[7], s.UpdatedAt, s.N)
+		s.WorkspaceID, s.NodeID, s.Origin, j[4], j[5], j[6], j[7], s.N)
+	if err == nil {
+		err = tx.putHead(s)
+	}
 	if err == nil {
 		remember(&tx.j.known.sessions, s.ID, *s)
 	}

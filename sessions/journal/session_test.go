@@ -197,14 +197,14 @@ func TestI14_StartReadsLiveSessionsOnly(t *testing.T) {
 		for what, c := range map[string]struct{ sql, index string }{
 			"live sessions": {"SELECT " + sessionColumns + " FROM sessions " + liveSessions + " ORDER BY n", "sessions_live"},
 			"generations":   {"SELECT " + generationColumns + " FROM generations WHERE ended = 0 ORDER BY session", "generations_live"},
-			"open commands": {"SELECT " + commandColumns + " FROM commands " + openCommands + " ORDER BY position", "commands_open"},
+			"open commands": {ofSession + openCommands + " ORDER BY position", "commands_ends"},
 			"running":       {"SELECT * FROM commands WHERE session = ? AND steer = '' AND state IN ('submitted', 'accepted')", "commands_running"},
-			"last":          {"SELECT * FROM commands WHERE session = ? AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1", "commands_settled"},
-			"unknown":       {"SELECT * FROM commands " + unknownCommands, "commands_unknown"},
+			"last":          {"SELECT * FROM commands WHERE session = ? AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1", "commands_ends"},
+			"unknown":       {ofSession + unknownCommands, "commands_unknown"},
 			"requests":      {"SELECT * FROM requests WHERE session = ? AND state IN ('pending', 'answering') ORDER BY n", "requests_open"},
-			"events":        {"SELECT * FROM events WHERE session = ? AND seq > ? ORDER BY seq", "events_seq"},
-			"texts":         {"SELECT * FROM events WHERE session = ? AND command = ? AND kind = 'text' ORDER BY seq DESC", "events_text"},
-			"purge":         {"SELECT id FROM sessions WHERE first_seq > purged + 1 ORDER BY n LIMIT 1", "sessions_cut"},
+			"events":        {"SELECT * FROM events WHERE session = ? AND seq > ? ORDER BY seq", "events_session"},
+			"texts":         {"SELECT * FROM events WHERE session = ? AND command = ? AND kind = 'text' ORDER BY seq DESC", "events_words"},
+			"purge":         {"SELECT id FROM sessions " + cutSessions, "sessions_cut"},
 			"wipe":          {"SELECT id FROM sessions WHERE state = 'deleted' AND wiped = 0 ORDER BY n LIMIT 1", "sessions_deleted"},
 		} {
 			plan := ""

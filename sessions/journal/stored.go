@@ -86,8 +86,9 @@ func characters(e *sessions.Event) int {
 
 // storedScanner reads rows as Stored. Rows of one page say much the same in their columns.
 type storedScanner struct {
-	session, generation, kind, command string
-	measure                            measure
+	tx                     *Tx
+	session, kind, command string
+	measure                measure
 }
 
 // same reads a column that often says what the last one said.
@@ -99,7 +100,7 @@ func same(r *row, last *string) string {
 }
 
 func (c *storedScanner) scan(r *row) (Stored, int) {
-	s := Stored{Session: same(r, &c.session), Seq: r.int(), Generation: same(r, &c.generation), Kind: sessions.EventKind(same(r, &c.kind)),
+	s := Stored{Session: c.session, Seq: r.int(), Generation: c.tx.generationOf(r), Kind: sessions.EventKind(same(r, &c.kind)),
 		Command: same(r, &c.command), At: r.time()}
 	kept := r.s.ColumnRawText(r.next())
 	s.body = append([]byte(nil), kept...)

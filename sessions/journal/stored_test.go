@@ -109,7 +109,7 @@ func TestStoredBodies(t *testing.T) {
 				if _, err := tx.AppendEvents(s.ID, []sessions.Event{{Kind: sessions.EventText, Text: "x"}, {Kind: sessions.EventText, Text: "y"}}); err != nil {
 					return err
 				}
-				_, err := tx.exec("UPDATE events SET body = ? WHERE session = ? AND seq = 1", json.RawMessage(c.body), s.ID)
+				_, err := tx.exec("UPDATE events SET body = ? WHERE session = ? AND seq = 1", json.RawMessage(c.body), s.N)
 				return err
 			})
 			decoded, handed := both(t, j, s.ID)

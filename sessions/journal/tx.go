@@ -22,7 +22,9 @@ type Tx struct {
 	writable bool
 	now      time.Time
 	wrote    bool     // a statement that changes rows has run
+	names    names    // what the last numbers stood for
 	touched  []string // sessions whose rows or events changed, each once
+	lost     error    // why rows of the batch, whosever they are, were not written
 	fault    error    // the first fault of the storage; the transaction fails with it whatever fn returns
 }
 
@@ -57,6 +59,11 @@ func (tx *Tx) exec(sql string, args ...any) (int64, error) {
 func (tx *Tx) query(each func(*row) error, sql string, args ...any) error {
 	if err := tx.usable(); err != nil {
 		return err
+	}
+	if tx.writable && !tx.j.batch.empty() && tx.c.of(sql).batched {
+		if err := tx.writeBatch(); err != nil {
+			return err
+		}
 	}
 	s, err := tx.c.take(sql)
 	if err != nil {
@@ -137,6 +144,11 @@ func bind(s *sqlite3.Stmt, i int, a any) error {
 		return s.BindBool(i, v)
 	case time.Time:
 		return s.BindInt64(i, nanos(v))
+	case reference:
+		if v.number != 0 {
+			return s.BindInt64(i, v.number)
+		}
+		return s.BindText(i, v.id)
 	case sessions.EventKind:
 		return s.BindText(i, string(v))
 	case sessions.SessionState:

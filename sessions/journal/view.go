@@ -25,6 +25,7 @@ func (tx *Tx) ViewOf(s Session) (sessions.Session, error) {
 		Cursor: sessions.EncodeCursor(s.ID, s.LastSeq), Error: s.Error, Usage: s.Usage, Spent: s.Spent, Options: s.Settings.RunnerOptions,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
+	tx.names.session, tx.names.n = s.ID, s.N
 	requests, err := tx.PendingRequests(s.ID)
 	if err != nil {
 		return sessions.Session{}, err

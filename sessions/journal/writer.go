@@ -82,14 +82,18 @@ func (j *Journal) group(first *job) {
 	if j.damage() {
 		limit = 1 // SQLite undoes a whole transaction in which a page could not be read: let that be nobody else's
 	}
-	undo, broken := j.run(first)
+	doing := "update"
+	undo, broken := j.run(first, false)
 	for broken == nil && !undo && len(group) < limit && time.Since(began) < groupTime {
 		k := j.next()
 		if k == nil {
 			break
 		}
 		group = append(group, k)
-		undo, broken = j.run(k)
+		undo, broken = j.run(k, false)
+	}
+	if broken == nil && !undo {
+		undo, broken = j.writeBatch()
 	}
 	if broken == nil && undo {
 		broken = j.runAgain(group)
@@ -99,18 +103,19 @@ func (j *Journal) group(first *job) {
 		defer j.o.Changing()()
 	}
 	if broken == nil {
+		doing = "commit"
 		broken = j.writer.run("COMMIT")
 	}
 	if broken == nil {
 		broken = j.file.syncLost() // whoever's it was: nothing is acknowledged behind it
 	}
 	if broken != nil {
-		j.known.forgetAll()
+		j.forget()
 		if !j.writer.db.GetAutocommit() {
 			// An error here leaves the transaction to the closing of the connection; it is not committed either way.
 			_ = j.writer.run("ROLLBACK")
 		}
-		err := j.writeFailed("commit", broken)
+		err := j.writeFailed(doing, broken)
 		for _, k := range group {
 			if k.err == nil {
 				k.err = err
@@ -122,6 +127,22 @@ func (j *Journal) group(first *job) {
 		j.o.Committed(changed)
 	}
 	j.trimLog()
+}
+
+// writeBatch brings what the updates left for the end into the tables. undo tells that some of it was refused, which is
+// then found by repeating them one by one.
+func (j *Journal) writeBatch() (undo bool, broken error) {
+	err := j.batch.write(j.writer)
+	if err != nil && (j.writer.db.GetAutocommit() || stops(err)) {
+		return false, err
+	}
+	return err != nil, nil
+}
+
+// forget drops what the writer knows of a transaction that is undone.
+func (j *Journal) forget() {
+	j.known.forgetAll()
+	j.batch.clear()
 }
 
 // next is an update that waits now, or nil. Callers that the last commit woke get one turn to come back first: with 16
@@ -152,14 +173,21 @@ func changes(group []*job) []string {
 	return slices.Compact(ids)
 }
 
-// run lets one update do its work. undo tells that it failed and has left some of it in the transaction; broken is the
-// error by which the whole transaction is lost: SQLite undoes it by itself after some faults of the disk.
-func (j *Journal) run(k *job) (undo bool, broken error) {
+// run lets one update do its work, and when it is alone brings all of it into the tables. undo tells that it failed and has
+// left some of it in the transaction, or that rows were refused which may be another's; broken is the error by which the
+// whole transaction is lost: SQLite undoes it by itself after some faults of the disk.
+func (j *Journal) run(k *job, alone bool) (undo bool, broken error) {
 	if now := j.o.Now().UTC(); now.After(j.last) {
 		j.last = now
 	}
 	tx := &Tx{j: j, c: j.writer, writable: true, now: j.last}
 	k.err = call(k.fn, tx)
+	if alone && k.err == nil {
+		k.err = tx.writeBatch()
+	}
+	if k.err == nil {
+		k.err = tx.lost
+	}
 	tx.c = nil // a Tx that outlives its function must not reach the next one's transaction
 	switch {
 	case j.writer.db.GetAutocommit():
@@ -169,6 +197,9 @@ func (j *Journal) run(k *job) (undo bool, broken error) {
 		return false, tx.fault
 	case tx.fault != nil && stops(tx.fault):
 		return false, tx.fault
+	case tx.lost != nil && !alone:
+		k.err = nil // until the update whose rows they are is found
+		return true, nil
 	case tx.fault != nil: // also when fn kept it to itself
 		k.err = refuse(j.path, "update", tx.fault)
 		j.noteDamage(k.err)
@@ -184,7 +215,7 @@ func (j *Journal) run(k *job) (undo bool, broken error) {
 // before each update that changes it: a tenth of the writer's time, where next to no update fails so late.
 func (j *Journal) runAgain(group []*job) error {
 	w := j.writer
-	j.known.forgetAll()
+	j.forget()
 	if err := w.run("ROLLBACK"); err != nil {
 		return err
 	}
@@ -198,9 +229,9 @@ func (j *Journal) runAgain(group []*job) error {
 		if err := w.run("SAVEPOINT one"); err != nil {
 			return err
 		}
-		undo, broken := j.run(k)
+		undo, broken := j.run(k, true)
 		if broken == nil && undo {
-			j.known.forgetAll()
+			j.forget()
 			broken = w.run("ROLLBACK TO one")
 		}
 		if broken == nil {
