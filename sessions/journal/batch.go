@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
@@ -12,6 +13,7 @@ import (
 // batch is what the updates of one transaction add to tables, or move in them, and what is written together: a row in a
 // statement of its own costs twice. It is written before a statement that may look for it, and before the commit.
 type batch struct {
+	commands []commandRow
 	events   []eventRow
 	inputs   []inputRow
 	heads    []headRow
@@ -24,7 +26,21 @@ type batch struct {
 const batchRows = 16
 
 // batched are the tables that a batch is written to. A statement that names one of them needs the batch to be in it.
-var batched = []string{"events", "inputs", "heads", "progress"}
+var batched = []string{"commands", "events", "inputs", "heads", "progress"}
+
+// commandRow is a command of which nothing has become yet.
+type commandRow struct {
+	session       int64
+	generation    reference
+	overrides     json.RawMessage
+	position      int64
+	id, principal string
+	state         sessions.CommandState
+	text, busy    string
+	deadline      int
+	created       int64
+	submitted     int64
+}
 
 type eventRow struct {
 	id, session, seq int64
@@ -62,27 +78,32 @@ func inserts(into, row string) (sql [batchRows]string) {
 }
 
 var (
-	insertEvents   = inserts("FAIL INTO events (id, session, seq, generation, kind, command, at, body)", "(?,?,?,?,?,?,?,?)")
+	insertCommands = inserts("FAIL INTO commands ("+commandInsert+")", "(?,?,?,?,?,'','','',?,'',?,?,?,'',0,0,'',?,?,0)")
+	insertEvents   = inserts("FAIL INTO events ("+eventInsert+")", "(?,?,?,?,?,?,?)")
 	insertInputs   = inserts("FAIL INTO inputs (generation, n, kind, ref, payload, state, detail, created, updated)", "(?,?,?,?,?,'pending','',?,?)")
 	insertHeads    = inserts("REPLACE INTO heads (session, last_seq, updated)", "(?,?,?)")
 	insertProgress = inserts("REPLACE INTO progress (generation, last_frame, last_input)", "(?,?,?)")
 )
 
 func (b *batch) empty() bool {
-	return len(b.events)+len(b.inputs)+len(b.heads)+len(b.progress) == 0
+	return len(b.commands)+len(b.events)+len(b.inputs)+len(b.heads)+len(b.progress) == 0
 }
 
 func (b *batch) clear() {
-	clear(b.events) // their bodies
+	clear(b.commands) // their texts
+	clear(b.events)
 	clear(b.inputs)
-	b.events, b.inputs, b.heads, b.progress = b.events[:0], b.inputs[:0], b.heads[:0], b.progress[:0]
+	b.commands, b.events, b.inputs, b.heads, b.progress = b.commands[:0], b.events[:0], b.inputs[:0], b.heads[:0], b.progress[:0]
 	clear(b.head)
 	clear(b.of)
 }
 
 // write brings everything into the tables.
 func (b *batch) write(c *conn) error {
-	err := writeRows(c, &insertEvents, b.events, (*eventRow).bind)
+	err := writeRows(c, &insertCommands, b.commands, (*commandRow).bind)
+	if err == nil {
+		err = writeRows(c, &insertEvents, b.events, (*eventRow).bind)
+	}
 	if err == nil {
 		err = writeRows(c, &insertInputs, b.inputs, (*inputRow).bind)
 	}
@@ -96,9 +117,12 @@ func (b *batch) write(c *conn) error {
 	return err
 }
 
-// writeRows writes rows with the statements of their table. bind sets the parameters of a row, of which the first has the
-// number after i, and returns how many they are.
-func writeRows[R any](c *conn, sql *[batchRows]string, rows []R, bind func(*R, *binder)) error {
+// numbered is a row that knows the number which its table will give to it; 0: it need not.
+type numbered interface{ rowid() int64 }
+
+// writeRows writes rows with the statements of their table. SQLite gives them the numbers that follow the highest one:
+// with numbers in the statement it would keep a copy of each page.
+func writeRows[R numbered](c *conn, sql *[batchRows]string, rows []R, bind func(*R, *binder)) error {
 	for len(rows) > 0 {
 		n := min(len(rows), batchRows)
 		s, err := c.take(sql[n-1])
@@ -116,6 +140,9 @@ func writeRows[R any](c *conn, sql *[batchRows]string, rows []R, bind func(*R, *
 		if e := c.give(sql[n-1], s); err == nil {
 			err = e
 		}
+		if want := rows[n-1].rowid(); err == nil && want != 0 && want != c.db.LastInsertRowID() {
+			err = fmt.Errorf("row %d was to be %d", c.db.LastInsertRowID(), want)
+		}
 		if err != nil {
 			return err
 		}
@@ -123,6 +150,12 @@ func writeRows[R any](c *conn, sql *[batchRows]string, rows []R, bind func(*R, *
 	}
 	return nil
 }
+
+func (c commandRow) rowid() int64 { return c.position }
+func (e eventRow) rowid() int64   { return e.id }
+func (inputRow) rowid() int64     { return 0 }
+func (headRow) rowid() int64      { return 0 }
+func (progressRow) rowid() int64  { return 0 }
 
 // binder sets the parameters of a statement in their order.
 type binder struct {
@@ -182,6 +215,18 @@ func (tx *Tx) mayWrite() error {
 	return tx.usable()
 }
 
+func (tx *Tx) addCommand(c commandRow) error {
+	b := &tx.j.batch
+	tx.wrote = true
+	if b.commands = append(b.commands, c); len(b.commands) < batchRows {
+		return nil
+	}
+	err := writeRows(tx.c, &insertCommands, b.commands, (*commandRow).bind)
+	clear(b.commands)
+	b.commands = b.commands[:0]
+	return tx.refused(err)
+}
+
 func (tx *Tx) addEvent(e eventRow) error {
 	b := &tx.j.batch
 	tx.wrote = true
@@ -239,8 +284,21 @@ func put[R any](rows *[]R, at *map[int64]int, number int64, row R) {
 	*rows = append(*rows, row)
 }
 
+func (c *commandRow) bind(b *binder) {
+	b.int(c.session)
+	b.text(c.id)
+	b.text(c.principal)
+	b.reference(c.generation)
+	b.text(string(c.state))
+	b.text(c.text)
+	b.raw(c.overrides)
+	b.text(c.busy)
+	b.int(int64(c.deadline))
+	b.int(c.created)
+	b.int(c.submitted)
+}
+
 func (e *eventRow) bind(b *binder) {
-	b.int(e.id)
 	b.int(e.session)
 	b.int(e.seq)
 	b.reference(e.generation)

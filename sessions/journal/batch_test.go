@@ -76,7 +76,7 @@ func TestRefusedRowIsItsUpdatesOwn(t *testing.T) {
 			return err
 		}
 		for range batchRows {
-			if tx.addEvent(eventRow{id: 1 << 40, session: s.N, seq: 1, kind: sessions.EventWarning, body: []byte("{}")}) != nil {
+			if tx.addEvent(eventRow{session: s.N, seq: 1, kind: sessions.EventWarning, body: []byte("{}")}) != nil {
 				break // and keeps it to itself
 			}
 		}

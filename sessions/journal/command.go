@@ -75,9 +75,21 @@ func (tx *Tx) InsertCommand(c *Command) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(`INSERT INTO commands (session, id, principal, generation, state, outcome, reason, turn, text, images, overrides,
-		when_busy, deadline, steer, cancel_asked, acked, usage, created, submitted, settled)
-		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+	if !tx.alone && c.plain() {
+		if c.Position, err = tx.nextPosition(); err != nil {
+			return err
+		}
+		// A used id makes the transaction be repeated, with every update alone.
+		err := tx.addCommand(commandRow{position: c.Position, session: n, id: c.CommandID, principal: c.Principal, generation: g, state: c.State,
+			text: c.Text, overrides: j[1], busy: c.WhenBusy, deadline: c.DeadlineSeconds, created: nanos(c.CreatedAt), submitted: nanos(c.SubmittedAt)})
+		if err != nil {
+			return err
+		}
+		tx.noteCommand(*c)
+		tx.Touch(c.Session)
+		return nil
+	}
+	_, err = tx.exec("INSERT INTO commands ("+commandInsert+") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 		n, c.CommandID, c.Principal, g, c.State, c.Outcome, c.Reason, c.Turn, c.Text, j[0], j[1], c.WhenBusy,
 		c.DeadlineSeconds, c.Steer, c.CancelAsked, c.Acked, j[2], c.CreatedAt, c.SubmittedAt, c.SettledAt)
 	if errors.Is(err, sqlite3.CONSTRAINT_UNIQUE) { // the id: another running command was looked for before
@@ -87,9 +99,37 @@ func (tx *Tx) InsertCommand(c *Command) error {
 		return err
 	}
 	c.Position = tx.c.db.LastInsertRowID()
+	tx.j.known.position = c.Position
 	tx.noteCommand(*c)
 	tx.Touch(c.Session)
 	return nil
+}
+
+// commandInsert are the columns of a new command in the order of the table.
+const commandInsert = `session, id, principal, generation, state, outcome, reason, turn, text, images, overrides, when_busy, deadline,
+	steer, cancel_asked, acked, usage, created, submitted, settled`
+
+// plain tells that the columns that commandRow lacks are empty.
+func (c *Command) plain() bool {
+	return c.Outcome == "" && c.Reason == "" && c.Turn == "" && len(c.Images) == 0 && c.Steer == "" && !c.CancelAsked && !c.Acked && c.Usage == nil &&
+		c.SettledAt.IsZero()
+}
+
+// nextPosition is that of a new command.
+func (tx *Tx) nextPosition() (int64, error) {
+	if !tx.writable {
+		return 0, errView
+	}
+	last := &tx.j.known.position
+	if *last == 0 {
+		n, err := tx.number("SELECT max(position) FROM commands")
+		if err != nil {
+			return 0, err
+		}
+		*last = n
+	}
+	*last++
+	return *last, nil
 }
 
 // free refuses a command that wants to run beside another one.

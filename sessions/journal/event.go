@@ -35,6 +35,8 @@ type NodeEvent struct {
 	sessions.Event
 }
 
+const eventInsert = "session, seq, generation, kind, command, at, body"
+
 const eventColumns = "seq, generation, kind, command, at, body"
 
 // scanEvent reads an event of a session.
@@ -106,11 +108,15 @@ func (tx *Tx) addEvents(s *Session, evs []sessions.Event, bodies []json.RawMessa
 		id++
 		s.LastSeq++
 		e.Session, e.Seq = s.ID, s.LastSeq
-		err = tx.addEvent(eventRow{id: id, session: s.N, seq: e.Seq, generation: g, kind: e.Kind, command: e.Command, at: nanos(e.At), body: bodies[i]})
+		if tx.j.known.highest == id-1 {
+			err = tx.addEvent(eventRow{id: id, session: s.N, seq: e.Seq, generation: g, kind: e.Kind, command: e.Command, at: nanos(e.At), body: bodies[i]})
+		} else { // the newest were removed, and their numbers do not come again
+			_, err = tx.exec("INSERT INTO events (id, "+eventInsert+") VALUES (?,?,?,?,?,?,?,?)", id, s.N, e.Seq, g, e.Kind, e.Command, e.At, bodies[i])
+		}
 		if err != nil {
 			return err
 		}
-		tx.j.known.lastEvent = id
+		tx.j.known.lastEvent, tx.j.known.highest = id, id
 	}
 	s.UpdatedAt = tx.now
 	return tx.putHead(s)
@@ -122,7 +128,12 @@ func (tx *Tx) lastEvent() (int64, error) {
 		return n, nil
 	}
 	n, err := tx.number(lastEvent)
-	tx.j.known.lastEvent = n
+	if err == nil {
+		tx.j.known.highest, err = tx.number("SELECT max(id) FROM events")
+	}
+	if err == nil {
+		tx.j.known.lastEvent = n
+	}
 	return n, err
 }
 

@@ -38,7 +38,7 @@ type Journal struct {
 	o       Options
 	release func() error
 	file    *witness
-	jobs    chan *job
+	queue   *queue
 	control chan func() // run by the writer between two groups
 	stop    chan struct{}
 	stopped chan struct{} // the writer has ended

@@ -39,7 +39,7 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 			return nil, err
 		}
 	}
-	j := &Journal{path: path, o: o, jobs: make(chan *job), control: make(chan func()), stop: make(chan struct{}),
+	j := &Journal{path: path, o: o, queue: newQueue(), control: make(chan func()), stop: make(chan struct{}),
 		stopped: make(chan struct{}), readers: make(chan *conn, o.Readers), rested: make(chan *conn, o.Readers)}
 	j.release, err = o.disk.claim(path)
 	if err != nil {

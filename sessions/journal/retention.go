@@ -88,6 +88,7 @@ func (tx *Tx) purge() (int64, error) {
 		}
 		n, err := tx.exec(`DELETE FROM events WHERE id IN (SELECT id FROM events WHERE session = ? AND seq < ? ORDER BY seq LIMIT ?)`,
 			session, first, purgeBatch)
+		tx.j.known.lastEvent = 0 // the highest may be gone
 		if err != nil || n == purgeBatch {
 			return n, err
 		}

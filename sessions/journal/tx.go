@@ -21,6 +21,7 @@ type Tx struct {
 	c        *conn
 	writable bool
 	now      time.Time
+	alone    bool     // each update of the transaction is in the tables before the next one begins
 	wrote    bool     // a statement that changes rows has run
 	names    names    // what the last numbers stood for
 	touched  []string // sessions whose rows or events changed, each once

@@ -11,14 +11,6 @@ import (
 	"github.com/batonmcp/baton/sessions"
 )
 
-// job is one update on its way through the writer.
-type job struct {
-	fn      func(*Tx) error
-	err     error
-	touched []string
-	done    chan struct{}
-}
-
 // groupTime bounds how long a group goes on taking updates before it commits, so that slow ones do not hold up the
 // answers of all.
 const groupTime = 20 * time.Millisecond
@@ -33,31 +25,38 @@ func (j *Journal) Update(ctx context.Context, fn func(*Tx) error) error {
 		return context.Cause(ctx)
 	}
 	k := &job{fn: fn, done: make(chan struct{})}
-	select {
-	case j.jobs <- k: // from here on the writer runs it at once
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-j.stop:
+	if !j.queue.put(k) {
 		return ErrClosed
 	}
-	<-k.done
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		if k.claimed.CompareAndSwap(false, true) {
+			return context.Cause(ctx)
+		}
+		<-k.done
+	}
 	return k.err
 }
 
 // write owns the writing connection until the journal is closed.
 func (j *Journal) write() {
 	defer close(j.stopped)
+	defer j.queue.close()
 	for {
 		select {
 		case <-j.stop:
 			return
 		case f := <-j.control:
 			f()
-		case k := <-j.jobs:
-			j.group(k)
-			if j.refusal() == nil {
-				j.file.log.makeRoom(j.o.checkpoint)
+		case <-j.queue.ready:
+			if k := j.queue.take(); k != nil {
+				j.group(k)
+				if j.refusal() == nil {
+					j.file.log.makeRoom(j.o.checkpoint)
+				}
 			}
+			j.queue.again()
 		}
 	}
 }
@@ -148,17 +147,12 @@ func (j *Journal) forget() {
 // next is an update that waits now, or nil. Callers that the last commit woke get one turn to come back first: with 16
 // of them a group holds 12 instead of 8.
 func (j *Journal) next() *job {
-	for yielded := false; ; yielded = true {
-		select {
-		case k := <-j.jobs:
-			return k
-		default:
-			if yielded {
-				return nil
-			}
-			runtime.Gosched()
-		}
+	k := j.queue.take()
+	if k == nil {
+		runtime.Gosched()
+		k = j.queue.take()
 	}
+	return k
 }
 
 // changes returns the sessions that a group changed, sorted, each once.
@@ -181,6 +175,7 @@ func (j *Journal) run(k *job, alone bool) (undo bool, broken error) {
 		j.last = now
 	}
 	tx := &Tx{j: j, c: j.writer, writable: true, now: j.last}
+	tx.alone = alone
 	k.err = call(k.fn, tx)
 	if alone && k.err == nil {
 		k.err = tx.writeBatch()
