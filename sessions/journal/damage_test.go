@@ -146,6 +146,38 @@ func TestDamagedPageHidesNothingElse(t *testing.T) {
 	}
 }
 
+// The events of a generation whose row cannot be read are there without its name.
+func TestDamagedGenerationLosesNoEvents(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, g := live(t, j, toRunning()...)
+	update(t, j, func(tx *Tx) error {
+		if _, err := tx.UpdateGeneration(g.ID, func(g *Generation) { g.Executable = marker(0) }); err != nil {
+			return err
+		}
+		_, err := tx.AppendEvents(s.ID, []sessions.Event{{Kind: sessions.EventWarning, Text: marker(1)}, {Kind: sessions.EventWarning, Text: marker(2), Generation: g.ID},
+			{Kind: sessions.EventWarning, Text: marker(3), Generation: g.ID}})
+		return err
+	})
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := load(t, path)
+	copy(b[bytes.Index(b, []byte(marker(0))):], make([]byte, len(marker(0))))
+	store(t, path, b)
+	j = openAt(t, path, Options{})
+	for _, limit := range []int{1, 2, 10} {
+		events, gaps := readAll(t, j, s.ID, limit)
+		if len(events) != 3 || len(gaps) > 0 || events[3].Text != marker(3) || events[3].Generation != "" {
+			t.Errorf("limit %d: events %+v, gaps %+v", limit, events, gaps)
+		}
+	}
+	refused(t, j.Health(), sessions.CodeStorageFailed, path, "damaged")
+}
+
 // An update that meets damage must not take the others of its group with it once the damage is known.
 func TestDamageConcernsItsOwnUpdateAlone(t *testing.T) {
 	path, id := closedJournal(t, 100)

@@ -1,8 +1,6 @@
 package journal
 
 import (
-	"strconv"
-
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -11,7 +9,8 @@ type names struct {
 	session    string
 	n          int64 // the session's
 	generation string
-	number     int64 // the generation's
+	number     int64          // the generation's
+	unreadable map[int64]bool // generations that damage has taken: what names them is not to be lost with them
 }
 
 // known is what the writer remembers; nothing in a view, which runs on another goroutine.
@@ -62,7 +61,8 @@ func (tx *Tx) reference(id string) (reference, error) {
 	return reference{number: number}, nil
 }
 
-// generationOf reads the column that names a generation.
+// generationOf reads the column that names a generation. Where it fails for damage, whoever mends its view and reads on gets
+// no name.
 func (tx *Tx) generationOf(r *row) string {
 	i := r.next()
 	if r.s.ColumnType(i) != sqlite3.INTEGER {
@@ -72,16 +72,24 @@ func (tx *Tx) generationOf(r *row) string {
 		return ""
 	}
 	number := r.s.ColumnInt64(i)
-	if tx.names.number == number {
+	switch {
+	case tx.names.number == number:
 		return tx.names.generation
+	case tx.names.unreadable[number]:
+		return ""
 	}
-	id := strconv.FormatInt(number, 10) // damage: its generation is gone
+	id := ""
 	_, err := tx.one(func(r *row) { id = r.text() }, "SELECT id FROM generations WHERE number = ?", number)
-	if err != nil && r.err == nil {
-		r.err = err
-	}
 	if err == nil {
 		tx.names.generation, tx.names.number = id, number
+		return id
 	}
-	return id
+	if r.err == nil {
+		r.err = err
+	}
+	if tx.names.unreadable == nil {
+		tx.names.unreadable = map[int64]bool{}
+	}
+	tx.names.unreadable[number] = true
+	return ""
 }
