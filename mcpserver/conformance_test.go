@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -32,17 +33,14 @@ func serveConformance(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var behind *url.URL
-	proxy := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
+	var behind *url.URL // set before the proxy serves anybody
+	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = behind.Scheme, behind.Host, r.In.Host
 		r.Out.Header.Set("Authorization", "Bearer "+secret)
 	}})
 	t.Cleanup(proxy.Close)
-	front, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := httpd.Listen(httpd.Options{Address: "127.0.0.1:0", Names: []string{"localhost:" + front.Port(), "127.0.0.1:" + front.Port()}, Tokens: tokens, Log: zerolog.New(os.Stderr).Level(zerolog.WarnLevel),
+	port := strconv.Itoa(proxy.Listener.Addr().(*net.TCPAddr).Port)
+	h, err := httpd.Listen(httpd.Options{Address: "127.0.0.1:0", Names: []string{"localhost:" + port, "127.0.0.1:" + port}, Tokens: tokens, Log: zerolog.New(os.Stderr).Level(zerolog.WarnLevel),
 		Serve: func(sessions.API, httpd.Token) http.Handler {
 			s := New(&fake{}, Options{Version: "test", Elicit: true})
 			offerConformance(t, s)
@@ -52,6 +50,7 @@ func serveConformance(t *testing.T) string {
 		t.Fatal(err)
 	}
 	behind = &url.URL{Scheme: "http", Host: h.Addr()}
+	proxy.Start()
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- h.Run(ctx) }()
@@ -62,7 +61,7 @@ func serveConformance(t *testing.T) string {
 		}
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	})
-	return "http://localhost:" + front.Port() + httpd.Path
+	return "http://localhost:" + port + httpd.Path
 }
 
 // conformanceRun is one run of the suite, and what is expected of it.
