@@ -405,3 +405,18 @@ func (w *world) agentOf(a realAgent, s sessions.Session) int {
 	w.t.Fatalf("no agent among %v", w.processes())
 	return 0
 }
+
+// The very first start of an agent on a machine, with nothing of it in the home folder, is one in a session.
+func TestRealAgentsFirstStart(t *testing.T) {
+	for _, a := range everyAgent {
+		t.Run(a.runner, func(t *testing.T) {
+			w, _ := a.start(t)
+			f := w.open()
+			defer f.close()
+			s := a.create(w, f, args{})
+			if s.State != sessions.SessionIdle || s.Containment.By != "bridge" && a.runner != "codex-acp" {
+				t.Errorf("%s, held by %s", s.State, s.Containment.By)
+			}
+		})
+	}
+}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,7 +21,14 @@ type folder struct {
 	keep     []string // in it, what decides what a later run does, outside of any session too: read-only where it is there
 	secret   []string // in it, what the agent logs in with: hidden from the sessions of other agents
 	file     bool     // a file
+	// seed are files that the agent makes in it at its first start, and does not start without. In a folder that stays
+	// read-only they are made before it, where they are missing; so is the folder, unless it is one of the workspace's.
+	seed      map[string]string
+	workspace bool // below the folders that the session may write, in place of the home folder
 }
+
+// opencodeSeed is what opencode 1.18.33 writes into each of its configuration folders, word for word.
+var opencodeSeed = map[string]string{".gitignore": "node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore"}
 
 // agents are the folders by runner. The versions are those that they were looked at in; what runs later but is state to
 // the agent, so that it must stay writable, is named beside it.
@@ -28,8 +37,11 @@ var agents = map[string][]folder{
 	"codex": {{path: ".codex", variable: "CODEX_HOME", secret: []string{"auth.json"},
 		keep: []string{"config.toml", "managed_config.toml", "requirements.toml", "hooks.json", "hooks", "rules", "prompts", "agents", "plugins", "AGENTS.md", "AGENTS.override.md"}},
 		{variable: "CODEX_SQLITE_HOME"}},
-	// opencode 1.18.33. Its configuration, in ~/.config/opencode, is outside of these and so read-only.
+	// opencode 1.18.33. Its configuration is read-only.
 	"opencode": {
+		{path: ".config/opencode", variable: "XDG_CONFIG_HOME", below: "opencode", seed: opencodeSeed},
+		{variable: "OPENCODE_CONFIG_DIR", seed: opencodeSeed},
+		{path: ".opencode", workspace: true, seed: opencodeSeed},
 		{path: ".local/share/opencode", variable: "XDG_DATA_HOME", below: "opencode", secret: []string{"auth.json", "mcp-auth.json"}},
 		{path: ".local/state/opencode", variable: "XDG_STATE_HOME", below: "opencode"},
 		{path: ".cache/opencode", variable: "XDG_CACHE_HOME", below: "opencode"}},
@@ -71,6 +83,14 @@ func folders(runner string) (own []folder, known bool) {
 func (c *compiler) state() error {
 	own, known := folders(c.Runner)
 	for _, f := range own {
+		if f.workspace {
+			for _, root := range c.roots {
+				if path := filepath.Join(root, f.path); c.real(path) == path { // as what is kept from changes there
+					c.plant(path, f.seed)
+				}
+			}
+			continue
+		}
 		path := c.path(f)
 		if path == "" {
 			continue
@@ -86,6 +106,10 @@ func (c *compiler) state() error {
 			}
 		}
 		real := c.real(path)
+		if f.seed != nil {
+			c.plant(real, f.seed)
+			continue
+		}
 		switch fi, err := os.Stat(path); {
 		case err != nil || real == "": // an agent may do without
 			continue
@@ -104,6 +128,29 @@ func (c *compiler) state() error {
 		}
 	}
 	return nil
+}
+
+// plant makes the files that an agent's folder lacks, in that folder and nowhere that a link in it leads.
+func (c *compiler) plant(folder string, files map[string]string) {
+	dir, err := os.OpenRoot(folder)
+	if err != nil {
+		c.hole("%s, which the agent starts with, cannot be looked into: %v", folder, err)
+		return
+	}
+	defer dir.Close()
+	for name, text := range files {
+		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil {
+			_, err = f.WriteString(text)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			c.hole("%s, which the agent may not start without, could not be made in %s: %v", name, folder, err)
+		}
+	}
 }
 
 // leadsOut is the symbolic link by which a path leads out of the folders that the caller is bound to, "" when none does:

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,6 +199,87 @@ func TestStateOfABoundCaller(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What an agent makes in its configuration at its first start, and may not, is made before it: where it is missing, and
+// nowhere else. The configuration stays read-only.
+func TestFirstStart(t *testing.T) {
+	const name = ".gitignore"
+	for title, tt := range map[string]struct {
+		lay     func(t *testing.T, home, work string)
+		env     string // a variable, with a folder below home
+		sandbox string
+		made    []string // below home
+		not     []string
+	}{
+		"nothing is there":     {made: []string{".config/opencode/" + name}, not: []string{"work/.opencode", "work/.opencode/" + name}},
+		"a folder is there":    {lay: func(t *testing.T, home, _ string) { mkdir(t, home+"/.config/opencode") }, made: []string{".config/opencode/" + name}},
+		"somewhere else":       {env: "XDG_CONFIG_HOME=xdg", made: []string{"xdg/opencode/" + name}, not: []string{".config"}},
+		"a further one":        {env: "OPENCODE_CONFIG_DIR=more", made: []string{"more/" + name, ".config/opencode/" + name}},
+		"one of the project's": {lay: func(t *testing.T, _, work string) { mkdir(t, work+"/.opencode") }, made: []string{"work/.opencode/" + name}},
+		"of a project that is only read": {lay: func(t *testing.T, _, work string) { mkdir(t, work+"/.opencode") }, sandbox: sessions.SandboxReadOnly,
+			made: []string{".config/opencode/" + name}, not: []string{"work/.opencode/" + name}},
+		"a link in the project": {lay: func(t *testing.T, home, work string) {
+			mkdir(t, home+"/other")
+			put(t, home+"/other", work+"/.opencode")
+		},
+			not: []string{"other/" + name}},
+		"a link in its place": {lay: func(t *testing.T, home, work string) {
+			mkdir(t, work+"/.opencode")
+			put(t, home+"/other", work+"/.opencode/"+name)
+		}, not: []string{"other"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			home := realTemp(t)
+			work := mkdir(t, home+"/work")
+			if tt.lay != nil {
+				tt.lay(t, home, work)
+			}
+			a := Ask{Sandbox: cmp.Or(tt.sandbox, sessions.SandboxWorkspaceWrite), Around: true, Runner: "opencode", Cwd: work, Env: []string{"HOME=" + home}}
+			if variable, dir, ok := strings.Cut(tt.env, "="); ok {
+				a.Env = append(a.Env, variable+"="+filepath.Join(home, dir))
+			}
+			for range 2 { // the second time it is there
+				p, err := Compile(a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, path := range tt.made {
+					text, err := os.ReadFile(filepath.Join(home, path))
+					if err != nil || string(text) != opencodeSeed[name] {
+						t.Errorf("%s: %q, %v", path, text, err)
+					}
+					if slices.Contains(p.Writable, filepath.Dir(filepath.Join(home, path))) {
+						t.Errorf("the folder of %s is writable", path)
+					}
+				}
+				for _, path := range tt.not {
+					if _, err := os.Lstat(filepath.Join(home, path)); err == nil {
+						t.Errorf("%s is there", path)
+					}
+				}
+			}
+		})
+	}
+	home := realTemp(t)
+	mkdir(t, home+"/.config/opencode")
+	if err := os.WriteFile(home+"/.config/opencode/"+name, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Compile(Ask{Sandbox: sessions.SandboxWorkspaceWrite, Around: true, Runner: "opencode", Cwd: mkdir(t, home+"/work"), Env: []string{"HOME=" + home}}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(home + "/.config/opencode/" + name); err != nil || string(text) != "mine" {
+		t.Errorf("the user's own has %q, %v", text, err)
+	}
+}
+
+func mkdir(t *testing.T, path string) string {
+	t.Helper()
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func realTemp(t *testing.T) string {
