@@ -25,7 +25,7 @@ import (
 type installation struct {
 	file, name, program           string
 	print, dry, uninstall, asJSON bool
-	prove                         bool
+	prove, force                  bool
 	host                          install.Host
 	out                           io.Writer
 }
@@ -82,6 +82,7 @@ func newInstall() *cobra.Command {
 	f.BoolVar(&i.dry, "dry-run", false, "print what would change, as a diff that git apply and patch -p1 take in /; nothing is written")
 	f.BoolVar(&i.uninstall, "uninstall", false, "take the entry out again, where it starts Baton or --command")
 	f.BoolVar(&i.prove, "prove", true, "start what is registered, and take the change back where it does not work")
+	f.BoolVar(&i.force, "force", false, "put Baton in the place of a server of that name that is not Baton")
 	f.BoolVar(&i.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -118,6 +119,10 @@ func (i *installation) run(ctx context.Context, args []string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !i.uninstall && change.Foreign != "" && !i.force {
+		return sessions.Errorf(sessions.CodeInvalidParams, "%s has a server %s already, which %s: that is not Baton, and nothing was changed", i.file, i.name, change.Foreign).
+			Do("register Baton under another --name, or put it in the place of that one with --force (the old file is kept)")
 	}
 	if i.dry {
 		return i.difference(change)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/batonmcp/baton/internal/install"
+	"github.com/batonmcp/baton/sessions"
 )
 
 // newPlace is a world in which nothing is started.
@@ -237,6 +238,60 @@ func TestInstallIsReadByTheHost(t *testing.T) {
 				if !strings.Contains(string(out), want) {
 					t.Errorf("%v: no %s in %s", err, want, out)
 				}
+			}
+		})
+	}
+}
+
+// A server of that name that Baton did not write is replaced for whoever asks for that, and for nobody else.
+func TestInstallOverWhatIsNotBaton(t *testing.T) {
+	w := newPlace(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		entry   string
+		refused bool
+	}{
+		"another program":           {`{"command": "/usr/bin/other", "args": ["serve"]}`, true},
+		"a server elsewhere":        {`{"url": "http://127.0.0.1:1/mcp"}`, true},
+		"no table":                  {`"old"`, true},
+		"baton, for something else": {`{"command": "/usr/bin/baton", "args": ["host", "run"]}`, true},
+		"Baton of another place":    {`{"command": "/old/baton", "args": ["mcp", "--principal", "x"]}`, false},
+		"this very program":         {`{"command": "` + exe + `"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "mcp.json")
+			text := `{"mcpServers": {"baton": ` + tt.entry + `, "z": {"command": "z"}}}`
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, dry := range []bool{true, false} {
+				_, err := w.install("cursor", installation{program: exe, file: file, dry: dry})
+				if !tt.refused {
+					if err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				if e := sessions.AsError(err); err == nil || e.Code != sessions.CodeInvalidParams || !strings.Contains(e.Message, "baton") || !strings.Contains(e.Message, file) || !strings.Contains(e.Action, "--force") {
+					t.Errorf("dry %t: %v", dry, err)
+				}
+				if left, err := os.ReadDir(filepath.Dir(file)); string(w.read(file)) != text || err != nil || len(left) != 1 {
+					t.Errorf("dry %t: %s; %v, %v", dry, w.read(file), left, err)
+				}
+			}
+			if !tt.refused {
+				return
+			}
+			done, err := w.install("cursor", installation{program: exe, file: file, uninstall: true})
+			if err != nil || done.Action != "foreign" || string(w.read(file)) != text {
+				t.Errorf("uninstall: %+v, %v, %s", done, err, w.read(file))
+			}
+			done, err = w.install("cursor", installation{program: exe, file: file, force: true})
+			if err != nil || done.Action != "installed" || done.Backup == "" || string(w.read(done.Backup)) != text {
+				t.Errorf("with force: %+v, %v", done, err)
 			}
 		})
 	}

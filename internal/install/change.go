@@ -20,7 +20,7 @@ type Change struct {
 	Before, After []byte
 	// Backup is the file that keeps Before once Apply has returned, "" when none is needed.
 	Backup string
-	// Foreign says what an entry does that Uninstall leaves because it is not Baton's.
+	// Foreign says what an entry does that is not Baton's: Uninstall leaves it, Install would put Baton in its place.
 	Foreign string
 
 	stale []string // backups that nobody needs after the change
@@ -50,7 +50,28 @@ func (h Host) Install(file, name string, cmd Command) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Change{File: file, Before: before, After: after, state: state}, nil
+	c := &Change{File: file, Before: before, After: after, state: state}
+	c.Foreign, err = h.replaced(c, name, cmd.Program)
+	return c, err
+}
+
+// replaced says what an entry of the name does that is not Baton's; "" where there is none, or Install made it.
+func (h Host) replaced(c *Change, name, program string) (string, error) {
+	d, err := h.parse(c.File, bytes.TrimPrefix(c.Before, byteOrderMark))
+	if err != nil {
+		return "", err
+	}
+	there := lookup(d.values(), append(slices.Clone(h.servers), name))
+	if there == nil {
+		return "", nil
+	}
+	entry, _ := there.(map[string]any)
+	cmd, ok := h.command(entry)
+	foreign := h.foreignEntry(entry, cmd, ok, []string{program})
+	if foreign != "" && ok && h.restore(&Change{File: c.File, Before: c.Before}, name, cmd, false) {
+		return "", nil
+	}
+	return foreign, nil
 }
 
 // Print is a configuration that holds nothing but Baton.
