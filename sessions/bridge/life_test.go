@@ -127,6 +127,15 @@ func TestOpenFails(t *testing.T) {
 			return sessions.Opened{}, sessions.Errorf(sessions.CodeAgentProtocol, "the link ended")
 		}
 	}
+	deaf := func(f *fake) {
+		f.open = func(ctx context.Context, _ sessions.OpenParams) (sessions.Opened, error) {
+			for {
+				if err := f.conn.Notify(ctx, "initialize", nil); err != nil {
+					return sessions.Opened{}, sessions.Errorf(sessions.CodeAgentExited, "initialize could not be sent: %w", err)
+				}
+			}
+		}
+	}
 	for name, c := range map[string]struct {
 		script func(*fake)
 		change func(*Spec)
@@ -140,7 +149,9 @@ func TestOpenFails(t *testing.T) {
 		"the adapter's word": {script: saying(sessions.Errorf(sessions.CodeModelUnavailable, "no model x")), code: sessions.CodeModelUnavailable, says: "no model x"},
 		"no table's word":    {script: saying(errors.New("odd")), code: sessions.CodeInternal, says: "odd"},
 		"exits":              {script: gone, change: shell("echo please log in >&2; exit 4"), code: sessions.CodeAgentExited, says: "exit status 4; it said: please log in"},
-		"does not answer":    {script: func(f *fake) { f.open = wait }, change: func(s *Spec) { s.HandshakeSeconds = 1 }, code: sessions.CodeTimeout, says: "did not finish its handshake within 1s"},
+		"reads nothing, and exits": {script: deaf, change: shell("exec <&-; sleep 0.2; echo please log in >&2; exit 4"), code: sessions.CodeAgentExited,
+			says: "exit status 4; it said: please log in"},
+		"does not answer": {script: func(f *fake) { f.open = wait }, change: func(s *Spec) { s.HandshakeSeconds = 1 }, code: sessions.CodeTimeout, says: "did not finish its handshake within 1s"},
 		"closed meanwhile": {script: func(f *fake) { f.open = wait }, then: func(p *peer) { p.give(2, InClose, CloseInput{}) },
 			code: sessions.CodeFenced, says: "closed while it was starting"},
 	} {

@@ -210,6 +210,9 @@ func (b *Bridge) ask(s Spec, kind Kind, put func(context.Context, Adapter, *wire
 	b.wg.Go(func() { b.shutdown(errClosing, true) })
 }
 
+// endPatience is how long after the end of its link the end of an agent is waited for, which says more.
+const endPatience = 2 * time.Second
+
 // explain says why an open failed: an agent that ended is named as such, with its last words, unless its adapter knew
 // better.
 func (p *agentProcess) explain(ctx context.Context, err error, limit time.Duration) *sessions.Error {
@@ -226,14 +229,17 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 	default:
 		return e
 	}
+	leaves := e.Code == sessions.CodeAgentExited // it takes no input any more
 	select {
-	case <-p.child.Done():
 	case <-p.conn.Done():
+		leaves = true
+	default:
+	}
+	if leaves { // that it has ended may be known a moment later
 		select {
 		case <-p.child.Done():
-		case <-time.After(time.Second):
+		case <-time.After(endPatience):
 		}
-	default:
 	}
 	select {
 	case <-p.child.Done():
@@ -292,7 +298,7 @@ func (b *Bridge) watch(p *agentProcess) {
 		select {
 		case <-p.child.Done():
 			why = p.givenUp() + "the agent ended: " + p.ending()
-		case <-time.After(time.Second):
+		case <-time.After(endPatience):
 			why = "the link to the agent ended"
 			if err := p.agent.Err(); err != nil && !errors.Is(err, io.EOF) {
 				why += ": " + err.Error()
