@@ -33,7 +33,8 @@ const busyTimeout = 5 * time.Second
 //
 // checkpoints: SQLite drops the errors of its automatic ones, so an fsync that fails there would never be seen; the
 // writer starts them itself. fullfsync: on macOS a plain fsync leaves the data in the drive's cache. secure_delete: what a user deletes shall not stay in free pages. temp_store: no file
-// outside the journal's own directory.
+// outside the journal's own directory. cache_size: SQLite never gives back what its cache had; with 32 MiB for the writer a
+// host stayed at 66 MiB after 20,000 updates, with 8 at 42, and neither updates nor intents took longer.
 const pragmas = `PRAGMA wal_autocheckpoint = 0;
 PRAGMA synchronous = ` + synchronous + `;
 PRAGMA fullfsync = ON;
@@ -42,7 +43,7 @@ PRAGMA secure_delete = ON;
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
 PRAGMA cell_size_check = ON;
-PRAGMA journal_size_limit = 16777216;PRAGMA cache_size = -32768;`
+PRAGMA journal_size_limit = 16777216;PRAGMA cache_size = -8192;`
 
 // connect opens one connection to an existing file through a file layer. The log inherits the mode of the database
 // (modeof), which the library would else create by the umask.
