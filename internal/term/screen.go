@@ -32,6 +32,7 @@ type Screen struct {
 
 	mu     sync.Mutex
 	begun  bool   // the cursor is behind some text
+	wrap   wrap   // of that text
 	status string // what is drawn below, "" for nothing
 	err    error
 }
@@ -75,7 +76,8 @@ func (s *Screen) Colors() bool { return s.color }
 // Width is the number of columns, 0 for any.
 func (s *Screen) Width() int { return s.width() }
 
-// Print writes text as it is: nothing is added at its end.
+// Print writes text as it is: nothing is added at its end. Where control sequences are understood its lines are broken at
+// spaces.
 func (s *Screen) Print(style Style, text string) {
 	if text == "" {
 		return
@@ -84,7 +86,14 @@ func (s *Screen) Print(style Style, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	s.write(s.styled(style, text))
+	if !s.begun {
+		s.wrap = wrap{}
+	}
+	shown := text
+	if s.lively {
+		shown = s.wrap.put(text, s.width())
+	}
+	s.write(s.styled(style, shown))
 	s.begun = !strings.HasSuffix(text, "\n")
 }
 
