@@ -113,9 +113,7 @@ func TestWhatAgentsNameIsBounded(t *testing.T) {
 	for _, f := range []string{"Model", "Effort", "Mode", "Sandbox", "ApprovalPolicy", "Profile"} {
 		own = append(own, ".Selection.Asked."+f)
 	}
-	for _, p := range []string{".Request.Answer.Handle", ".Request.Answer.OptionID", ".Request.Answer.Answers", ".Request.Answer.Answers key", ".Request.Answer.Form"} {
-		own = append(own, p)
-	}
+	own = append(own, ".Request.Answer.Handle", ".Request.Answer.OptionID", ".Request.Answer.Answers", ".Request.Answer.Answers key", ".Request.Answer.Form")
 	check("event", e.Bounded(), own...)
 	if e.Kind = EventText; len(e.Bounded().Text) < long {
 		t.Error("a text was cut")
