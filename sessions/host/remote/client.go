@@ -49,7 +49,8 @@ type Options struct {
 	Fresh func() bool
 	// Version is this program's release; a host of an older one is replaced before the first call. "": none is.
 	Version string
-	// Patience is how long a call goes on without any host; zero: DefaultPatience.
+	// Patience is how long a call goes on without any host, and Status and Stop with one that does not answer; zero:
+	// DefaultPatience.
 	Patience time.Duration
 	// Logger takes lost hosts and repeated calls, never what is in them; nil: none.
 	Logger *zerolog.Logger
@@ -98,6 +99,8 @@ func New(o Options) *Client {
 
 // Status asks the running host what it is; none is started.
 func (c *Client) Status(ctx context.Context) (Status, error) {
+	ctx, cancel := c.patient(ctx)
+	defer cancel()
 	var s Status
 	err := c.once(ctx, c.transport, http.MethodGet, verbStatus, nil, &s)
 	return s, final(verbStatus, err)
@@ -105,9 +108,19 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 // Stop asks the running host to end; none is started. It returns when the host has agreed, not when it is gone.
 func (c *Client) Stop(ctx context.Context) (Stopped, error) {
+	ctx, cancel := c.patient(ctx)
+	defer cancel()
 	var s Stopped
 	err := c.once(ctx, c.transport, http.MethodPost, verbStop, nil, &s)
 	return s, final(verbStop, err)
+}
+
+// patient bounds a call about the host itself, which is answered at once: who makes it may do so because a host that
+// stands still answers nothing else.
+func (c *Client) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.o.Patience,
+		sessions.Errorf(sessions.CodeTimeout, "the host holds its socket %s, but has not answered within %v", c.o.Socket, c.o.Patience).
+			Do("see whether its process, baton host run, stands still; continue or kill it: sessions go on, and the next call starts another"))
 }
 
 // dial connects to the socket, or where the holder of the lock says that it listens.

@@ -419,3 +419,20 @@ func TestTokenOfAnotherState(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestHostThatStandsStill: who asks for the state or the end of a host that answers nobody is told so.
+func TestHostThatStandsStill(t *testing.T) {
+	path := socket(t)
+	run(t, path, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	c := New(Options{Socket: path, Patience: 50 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for name, ask := range map[string]func() error{
+		"status": func() error { _, err := c.Status(ctx); return err },
+		"stop":   func() error { _, err := c.Stop(ctx); return err },
+	} {
+		if e := sessions.AsError(ask()); e == nil || e.Code != sessions.CodeTimeout || !strings.Contains(e.Message, path) || e.Action == "" {
+			t.Errorf("%s: %#v", name, e)
+		}
+	}
+}
