@@ -150,6 +150,13 @@ func overwrite(b []byte, off int64, p []byte) []byte {
 
 var errCut = errors.New("power cut")
 
+// failing has changes of the disk fail as f says, from now on: the writer may be at work on what nobody waits for.
+func (d *fakeDisk) failing(f func(op, name string) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fail = f
+}
+
 // step counts one change of the disk; d.mu is held.
 func (d *fakeDisk) step(op, name string) error {
 	if d.dead {

@@ -142,15 +142,15 @@ func TestTrimOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.fail = func(op, _ string) error {
+	d.failing(func(op, _ string) error {
 		if op == "write" {
 			return sqlite3.FULL
 		}
 		return nil
-	}
+	})
 	refused(t, j.Trim(t.Context()), sessions.CodeStorageFull, cutPath, "space")
 	noLoss(t, d, s.ID, 400)
-	d.fail = nil
+	d.failing(nil)
 	if err := j.Trim(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -62,12 +62,12 @@ func TestFullDiskRefusesAndRecovers(t *testing.T) {
 			s := newSession(t, j)
 			var noRoom atomic.Bool
 			noRoom.Store(true)
-			d.fail = func(op, _ string) error {
+			d.failing(func(op, _ string) error {
 				if op == "write" && noRoom.Load() {
 					return cause
 				}
 				return nil
-			}
+			})
 			for range 3 {
 				refused(t, addEvents(j, s.ID, 1), sessions.CodeStorageFull, cutPath, "space")
 			}
@@ -111,12 +111,12 @@ func openOnAFullDisk(t *testing.T, cause error) {
 	d = d.crash(t)
 	var noRoom atomic.Bool
 	noRoom.Store(true)
-	d.fail = func(op, name string) error {
+	d.failing(func(op, name string) error {
 		if op == "write" && noRoom.Load() {
 			return cause
 		}
 		return nil
-	}
+	})
 	j = openFake(t, d)
 	refused(t, j.Health(), sessions.CodeStorageFull, cutPath, "space")
 	for range 2 {
@@ -165,12 +165,12 @@ func failSyncs(d *fakeDisk, suffix string, n int64) {
 	left.Store(n)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.fail = func(op, name string) error {
+	d.failing(func(op, name string) error {
 		if op == "sync" && strings.HasSuffix(name, suffix) && left.Add(-1) >= 0 {
 			return sqlite3.IOERR_FSYNC
 		}
 		return nil
-	}
+	})
 }
 
 // JO-04: an fsync fails once. The next one would succeed, and prove nothing.
@@ -267,12 +267,12 @@ func TestOpenOnAFullDiskAfterFailedSync(t *testing.T) {
 	failSyncs(d, "-wal", 1)
 	refused(t, addEvents(j, s.ID, 7), sessions.CodeStorageFailed)
 	d = d.crash(t)
-	d.fail = func(op, _ string) error {
+	d.failing(func(op, _ string) error {
 		if op == "write" {
 			return sqlite3.FULL
 		}
 		return nil
-	}
+	})
 	j = openFake(t, d)
 	view(t, j, func(tx *Tx) error {
 		s, _, err := tx.FindSession(s.ID)
@@ -312,12 +312,12 @@ func TestOneFailureAnywhere(t *testing.T) {
 	for i, cause := range []error{sqlite3.IOERR_WRITE, sqlite3.FULL, syscall.EIO, syscall.EROFS} {
 		for at := 1 + i; ; at += stride {
 			d := mountFakeDisk(t.TempDir(), uint64(at))
-			d.fail = func(string, string) error {
+			d.failing(func(string, string) error {
 				if d.steps == at {
 					return cause
 				}
 				return nil
-			}
+			})
 			done := oneFailure(t, d, at)
 			d.unmount()
 			if done {
