@@ -79,7 +79,7 @@ func (x *hostScenario) nobodyThere() {
 	r := x.alone(x.world, x.script(x.t, toolCall{"session_create", create},
 		x.send(prompt, args{"command_id": "one"}), x.wait()))
 	if s := resultOf[sessions.CreateResult](r, 0).Session; s.State != sessions.SessionIdle {
-		x.t.Fatalf("%s: created %+v", x.name, s)
+		x.t.Fatalf("%s: created %s, failed calls %q\n%s", x.name, r.results, r.failed, r.errs.Bytes())
 	}
 	waited := resultOf[sessions.WaitResult](r, 2)
 	if len(waited.Sessions) != 1 || !waited.Sessions[0].Session.NeedsInput || exists(x.path("work/one")) {
