@@ -144,23 +144,33 @@ func (w *world) given(text string) (n int) {
 	return n
 }
 
-// untilRefused sends until the journal takes nothing more: what a full disk still holds for its log is used up first.
-func untilRefused(w *world, f *front, code sessions.Code, session string, fill func()) string {
+// steadyRefusals is how many sends in a row are refused when nothing more is found: the log that is in use, then the log
+// that was brought in, then the reserve.
+const steadyRefusals = 5
+
+// untilRefused sends until the journal takes nothing more: what a full disk still holds for its log is used up first, and
+// what its host can make of it. It returns what was refused.
+func untilRefused(w *world, f *front, code sessions.Code, session string, fill func()) (texts []string) {
 	w.t.Helper()
+	row := 0
 	for n := range sessions.MaxQueue {
 		fill()
 		text := fmt.Sprintf("[say 1] number %d.", n)
 		_, e := try[sessions.SendResult](f, "session_send", args{"session_id": session, "text": text, "when_busy": "queue"})
 		if e == nil {
+			row = 0
 			continue
 		}
 		if e.Code != code || e.Action == "" {
 			w.t.Fatalf("refused with %v, want %s and what to do", e, code)
 		}
-		return text
+		texts = append(texts, text)
+		if row++; row == steadyRefusals {
+			return texts
+		}
 	}
-	w.t.Fatalf("nothing was ever refused with %s", code)
-	return ""
+	w.t.Fatalf("nothing was ever refused for long with %s", code)
+	return nil
 }
 
 // takesAgain waits until a session takes and ends a turn.
@@ -182,18 +192,14 @@ func takesAgain(w *world, f *front, session string) {
 // reads.
 func troubled(w *world, f *front, code sessions.Code, busy, idle string, worsen func()) {
 	w.t.Helper()
-	refusedText := untilRefused(w, f, code, idle, worsen)
-	for n := range 3 {
-		text := fmt.Sprintf("[say 1] refused %d.", n)
-		e := refused(f, code, "session_send", args{"session_id": idle, "text": text, "when_busy": "queue"})
-		if e.Action == "" || w.given(text) > 0 {
-			w.t.Errorf("%v, and the agent got it %d times", e, w.given(text))
+	for _, text := range untilRefused(w, f, code, idle, worsen) {
+		if n := w.given(text); n > 0 {
+			w.t.Errorf("a refused command, %q, reached the agent %d times", text, n)
 		}
 	}
-	if n := w.given(refusedText); n > 0 {
-		w.t.Errorf("a refused command reached the agent %d times", n)
-	}
+	worsen()
 	refused(f, code, "session_create", args{"runner": "codexlike", "cwd": w.work})
+	worsen()
 	refused(f, code, "session_cancel", args{"session_id": busy})
 	if list := call[sessions.ListResult](f, "session_list", args{"all": true}).Sessions; len(list) != 2 {
 		w.t.Errorf("%d sessions are listed: %+v", len(list), list)

@@ -163,8 +163,6 @@ func TestRewrite(t *testing.T) {
 func failSyncs(d *fakeDisk, suffix string, n int64) {
 	left := atomic.Int64{}
 	left.Store(n)
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.failing(func(op, name string) error {
 		if op == "sync" && strings.HasSuffix(name, suffix) && left.Add(-1) >= 0 {
 			return sqlite3.IOERR_FSYNC
