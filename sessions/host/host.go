@@ -100,6 +100,9 @@ func New(ctx context.Context, o Options) (*Host, error) {
 		Impossible: func(session string, e *sessions.ImpossibleError) {
 			o.Log.Error().Str("session", session).Err(e).Msg("impossible transition refused")
 		},
+		Migrating: func(from, to string) {
+			o.Log.Info().Str("from", from).Str("to", to).Msg("the journal is brought to a newer schema; a long history takes its time")
+		},
 	})
 	if err != nil {
 		h.end()

@@ -22,9 +22,11 @@ type Options struct {
 	Committed func(sessions []string)
 	// Impossible is told of every transition that a state machine refused. Tests panic in it.
 	Impossible func(session string, e *sessions.ImpossibleError)
-	Readers    int              // connections for View; 0: 4
-	MaxGroup   int              // updates in one commit; 0: 256
-	Now        func() time.Time // 0: time.Now
+	// Migrating is called before a journal of an older Baton is brought to the newest schema: a long one takes a while.
+	Migrating func(from, to string)
+	Readers   int              // connections for View; 0: 4
+	MaxGroup  int              // updates in one commit; 0: 256
+	Now       func() time.Time // 0: time.Now
 
 	disk       disk        // nil: the operating system's
 	vfs        string      // "": the operating system's

@@ -51,7 +51,12 @@ func TestFewerPagesMigration(t *testing.T) {
 		"UPDATE sessions SET acked = 2 WHERE id = 'read';"+generation+
 		fmt.Sprintf(command, "c1", "completed", 5)+fmt.Sprintf(command, "c2", "accepted", 0)+fmt.Sprintf(command, "c3", "queued", 0)+
 		`INSERT INTO inputs VALUES ('g', 1, 'prompt', 'c1', '{"command_id":"c1"}', 'written', 'd', 3, 4), ('g', 2, 'prompt', 'c2', '{}', 'pending', '', 5, 6);`)
-	j := checked(t, openAt(t, path, Options{}))
+	var told []string
+	migrating := func(from, to string) { told = append(told, from+" to "+to) }
+	j := checked(t, openAt(t, path, Options{Migrating: migrating}))
+	if want := steps[2].name + " to " + steps[len(steps)-1].name; len(told) != 1 || told[0] != want {
+		t.Errorf("told of %q, want %q once", told, want)
+	}
 	if got, _ := inboxOf(t, j, "local", 0, 10); !slices.Equal(got, []string{"live"}) {
 		t.Errorf("not acknowledged: %v, want live", got)
 	}

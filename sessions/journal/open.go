@@ -104,7 +104,7 @@ func (j *Journal) connect(ctx context.Context, verify bool) (full, err error) {
 			err = errors.Join(err, w.close())
 		}
 	}()
-	if err := w.migrate(j.path, j.o.steps); err != nil {
+	if err := w.migrate(j.path, j.o.steps, j.o.Migrating); err != nil {
 		return nil, err
 	}
 	mode, err := w.text("PRAGMA journal_mode")
@@ -177,7 +177,7 @@ func (j *Journal) create(ctx context.Context) error {
 		err = c.db.Exec("PRAGMA auto_vacuum = INCREMENTAL")
 	}
 	if err == nil {
-		err = c.migrate(temp, j.o.steps)
+		err = c.migrate(temp, j.o.steps, nil)
 	}
 	if err == nil {
 		err = c.db.Exec("PRAGMA journal_mode = WAL")

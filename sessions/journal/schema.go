@@ -40,8 +40,9 @@ func migrations() ([]migration, error) {
 	return out, nil
 }
 
-// migrate brings an open database to the newest schema in one transaction. A database of a newer Baton is refused.
-func (c *conn) migrate(path string, steps []migration) error {
+// migrate brings an open database to the newest schema in one transaction, and tells of it first where there is something
+// to bring. A database of a newer Baton is refused.
+func (c *conn) migrate(path string, steps []migration, tell func(from, to string)) error {
 	have, err := c.number("PRAGMA user_version")
 	if err != nil {
 		return err
@@ -61,6 +62,9 @@ func (c *conn) migrate(path string, steps []migration) error {
 	}
 	if have == int64(len(steps)) {
 		return nil
+	}
+	if have > 0 && tell != nil {
+		tell(steps[have-1].name, steps[len(steps)-1].name)
 	}
 	txn, err := c.db.BeginImmediate()
 	if err != nil {
