@@ -144,7 +144,7 @@ func (s spot) is(fd int) error {
 		return err
 	}
 	if uint64(st.Dev) != s.Dev || st.Ino != s.Ino {
-		return errors.New("it is not the file any more that the host meant")
+		return errReplaced
 	}
 	return nil
 }

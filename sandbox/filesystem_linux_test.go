@@ -416,3 +416,41 @@ func TestProcessLimit(t *testing.T) {
 		t.Errorf("after the kill: %q", got)
 	}
 }
+
+// A program that keeps its state in a file puts a new one over it, also between the host's look and the mount.
+func TestReplacedFileIsPinnedAgain(t *testing.T) {
+	needFilesystem(t)
+	dir := elsewhere(t)
+	path := filepath.Join(dir, "state")
+	times := 0
+	replace := func(n int) func() {
+		times = 0
+		return func() {
+			if times++; times > n {
+				return
+			}
+			put(t, path+".new", fmt.Sprint(times))
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(t, path, "0")
+	for name, l := range map[string]Launch{
+		"read-only": {Filesystem: &Filesystem{Rules: []Rule{{path, ReadOnly}}}},
+		"hidden":    {Filesystem: &Filesystem{Rules: []Rule{{path, Hidden}}}},
+		"mask":      {Mask: []string{path}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l.Rung, l.pinned = PIDNamespace, replace(replacedTries-1)
+			startBridge(t, l)
+			if times != replacedTries {
+				t.Errorf("looked at %d times, want %d", times, replacedTries)
+			}
+			l.pinned = replace(replacedTries)
+			if _, err := tryBridge(t, l); err == nil || !strings.Contains(err.Error(), "not the file any more") {
+				t.Errorf("replaced each time: %v", err)
+			}
+		})
+	}
+}

@@ -24,6 +24,12 @@ const killLimit = 5 * time.Second
 // enterLimit bounds the time between the clone and the bridge's word that it has entered.
 const enterLimit = 30 * time.Second
 
+// replacedTries is how often a bridge is started before a file that another one replaces each time is a failure.
+const replacedTries = 4
+
+// errReplaced tells that a path led to one file when the host looked and to another when the bridge did.
+var errReplaced = errors.New("it is not the file any more that the host meant")
+
 // Launch says how to start a bridge.
 type Launch struct {
 	Args  []string   // command line after the program's name; Args[0] is normally Command
@@ -40,6 +46,8 @@ type Launch struct {
 	// exempts root.
 	MaxProcesses uint64
 	Dir          string // working directory of the bridge; "": /
+
+	pinned func() // called when the files of the policy were looked at; nil: nothing to do
 }
 
 // Start launches a bridge and returns when it has entered its rung: from then on Enter has returned in it. ctx ends the
@@ -56,6 +64,11 @@ func Start(ctx context.Context, l Launch) (*Process, error) {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	p, err := launch(ctx, l, rung, false)
+	// Programs replace their files by renaming others over them, so one that was pinned may be another by the time that
+	// it is mounted upon. The next start looks at the paths anew, with all that it refuses.
+	for tries := 1; errors.Is(err, errReplaced) && tries < replacedTries; tries++ {
+		p, err = launch(ctx, l, rung, false)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: start on rung %s: %w", rung, err)
 	}
@@ -96,6 +109,9 @@ func launch(ctx context.Context, l Launch, rung Rung, trial bool) (*Process, err
 		path, argv = seatbelt, append([]string{"sandbox-exec", "-p", profile, path}, l.Args...)
 	case l.Filesystem != nil:
 		return nil, fmt.Errorf("a filesystem policy needs a mount namespace: %w", errors.ErrUnsupported)
+	}
+	if l.pinned != nil {
+		l.pinned()
 	}
 	record := Record{Rung: rung, MountNamespace: rung == PIDNamespace, Marker: rand.Text(), PIDScope: pidScope()}
 	var err error
@@ -155,7 +171,8 @@ func entered(ctx context.Context, report *os.File) error {
 		return context.Cause(limited)
 	}
 	var said struct {
-		Error string `json:"error"`
+		Error    string `json:"error"`
+		Replaced bool   `json:"replaced"`
 	}
 	if err == nil {
 		err = json.Unmarshal(line, &said)
@@ -163,11 +180,21 @@ func entered(ctx context.Context, report *os.File) error {
 	if err != nil {
 		return errors.New("the bridge ended before it reported")
 	}
-	if said.Error != "" {
+	switch {
+	case said.Replaced:
+		return replaced(said.Error)
+	case said.Error != "":
 		return errors.New(said.Error)
 	}
 	return nil
 }
+
+// replaced is what a bridge said that is an errReplaced.
+type replaced string
+
+func (r replaced) Error() string { return string(r) }
+
+func (replaced) Is(err error) bool { return err == errReplaced }
 
 // program is what a bridge executes. On Linux /proc/self/exe is the running file even after it was replaced or deleted.
 func program() string {
@@ -251,7 +278,7 @@ func (s setup) environ(marker string) []string {
 func tell(report *os.File, problem error) error {
 	said := "{}\n"
 	if problem != nil {
-		b, _ := json.Marshal(map[string]string{"error": problem.Error()})
+		b, _ := json.Marshal(map[string]any{"error": problem.Error(), "replaced": errors.Is(problem, errReplaced)})
 		said = string(b) + "\n"
 	}
 	_, err := report.WriteString(said)

@@ -63,7 +63,7 @@ func hide(m mask) error {
 		return err
 	}
 	if uint64(st.Dev) != m.Dev || st.Ino != m.Ino {
-		return fmt.Errorf("it is not the file any more that the host meant")
+		return errReplaced
 	}
 	target := fmt.Sprintf("/proc/self/fd/%d", fd)
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
