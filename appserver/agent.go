@@ -155,6 +155,9 @@ func (a *Agent) receiveMore(inbox <-chan wire.Message) bool {
 // finish is the end of the loop, after the last event.
 func (a *Agent) finish() {
 	a.alarms.stop()
+	if a.gone != nil {
+		a.abandonText(a.root) // what was being said as the session was closed, in a turn that nobody could cancel too
+	}
 	a.mu.Lock()
 	if a.err == nil {
 		if a.err = a.conn.Err(); a.err == nil {

@@ -209,6 +209,14 @@ func (b *Bridge) work() {
 	}
 }
 
+// beginNothing lets the worker begin no further input.
+func (b *Bridge) beginNothing() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sealed = true
+	b.changed.Broadcast()
+}
+
 // seal lets the worker begin no further input, and returns the last one that it did begin once what became of that is
 // put down. Everything after it was not and will not be given to the agent.
 func (b *Bridge) seal() uint64 {

@@ -216,8 +216,11 @@ const endPatience = 2 * time.Second
 // better.
 func (p *agentProcess) explain(ctx context.Context, err error, limit time.Duration) *sessions.Error {
 	e := sessions.AsError(err)
-	if errors.Is(context.Cause(ctx), errClosing) {
+	switch cause := context.Cause(ctx); { // an end of ours comes first: that the agent ends too follows from it
+	case errors.Is(cause, errClosing):
 		return sessions.Errorf(sessions.CodeFenced, "the session was closed while it was starting").Do("resume it if it is still wanted")
+	case errors.Is(cause, errOrphan):
+		return sessions.Errorf(sessions.CodeIncomplete, "%s was stopped before its handshake was over: %w", p.name(), cause).Do("resume the session")
 	}
 	switch e.Code {
 	case sessions.CodeInternal, sessions.CodeAgentProtocol, sessions.CodeAgentExited, sessions.CodeTimeout, sessions.CodeNotRunning:
@@ -259,9 +262,6 @@ func (p *agentProcess) explain(ctx context.Context, err error, limit time.Durati
 		}
 		return e.Do("%s", action)
 	default:
-	}
-	if cause := context.Cause(ctx); errors.Is(cause, errOrphan) {
-		return sessions.Errorf(sessions.CodeIncomplete, "%s was stopped before its handshake was over: %w", p.name(), cause).Do("resume the session")
 	}
 	if ctx.Err() != nil {
 		return sessions.Errorf(sessions.CodeTimeout, "%s did not finish its handshake within %s (%s)", p.name(), limit, e.Message).

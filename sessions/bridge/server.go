@@ -96,6 +96,7 @@ func (b *Bridge) serve(c *hostConn) {
 			b.spool.wake()
 		case typeEnd:
 			b.hurried.Store(true)
+			b.beginNothing()
 			b.stopping.cancel(errClosing)
 			b.wg.Go(func() { b.shutdown(errClosing, true) })
 		case typeIn:

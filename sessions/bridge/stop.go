@@ -15,6 +15,7 @@ func (b *Bridge) shutdown(why error, asked bool) {
 		b.spool.lift()
 		b.tellViolation()
 		b.cancelRunning(asked)
+		b.beginNothing() // before what is under way returns, or the worker would give what waits behind it to an agent at its end
 		b.stopping.cancel(why)
 		p := b.started()
 		exit := Exit{Reason: why.Error(), Asked: asked || errors.Is(why, errOrphan)}
