@@ -216,38 +216,26 @@ func (tx *Tx) mayWrite() error {
 }
 
 func (tx *Tx) addCommand(c commandRow) error {
-	b := &tx.j.batch
-	tx.wrote = true
-	if b.commands = append(b.commands, c); len(b.commands) < batchRows {
-		return nil
-	}
-	err := writeRows(tx.c, &insertCommands, b.commands, (*commandRow).bind)
-	clear(b.commands)
-	b.commands = b.commands[:0]
-	return tx.refused(err)
+	return add(tx, &tx.j.batch.commands, c, &insertCommands, (*commandRow).bind)
 }
 
 func (tx *Tx) addEvent(e eventRow) error {
-	b := &tx.j.batch
-	tx.wrote = true
-	if b.events = append(b.events, e); len(b.events) < batchRows {
-		return nil
-	}
-	err := writeRows(tx.c, &insertEvents, b.events, (*eventRow).bind)
-	clear(b.events)
-	b.events = b.events[:0]
-	return tx.refused(err)
+	return add(tx, &tx.j.batch.events, e, &insertEvents, (*eventRow).bind)
 }
 
 func (tx *Tx) addInput(in inputRow) error {
-	b := &tx.j.batch
+	return add(tx, &tx.j.batch.inputs, in, &insertInputs, (*inputRow).bind)
+}
+
+// add adds a row, and writes those of its table when they fill a statement.
+func add[R numbered](tx *Tx, rows *[]R, row R, sql *[batchRows]string, bind func(*R, *binder)) error {
 	tx.wrote = true
-	if b.inputs = append(b.inputs, in); len(b.inputs) < batchRows {
+	if *rows = append(*rows, row); len(*rows) < batchRows {
 		return nil
 	}
-	err := writeRows(tx.c, &insertInputs, b.inputs, (*inputRow).bind)
-	clear(b.inputs)
-	b.inputs = b.inputs[:0]
+	err := writeRows(tx.c, sql, *rows, bind)
+	clear(*rows) // their texts
+	*rows = (*rows)[:0]
 	return tx.refused(err)
 }
 

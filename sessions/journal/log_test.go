@@ -130,8 +130,9 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// On a full disk the log is brought in where the database need not grow; where it must, nothing is lost.
-func TestTrimOnAFullDisk(t *testing.T) {
+// longLog is a journal with a session of 400 events, all of it still in its log.
+func longLog(t *testing.T) (*fakeDisk, *Journal, Session) {
+	t.Helper()
 	d := newFakeDisk(t, 1)
 	o := d.options()
 	o.checkpoint = 1 << 20
@@ -142,6 +143,12 @@ func TestTrimOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return d, j, s
+}
+
+// On a full disk the log is brought in where the database need not grow; where it must, nothing is lost.
+func TestTrimOnAFullDisk(t *testing.T) {
+	d, j, s := longLog(t)
 	d.failing(func(op, _ string) error {
 		if op == "write" {
 			return sqlite3.FULL

@@ -98,16 +98,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 }
 
 func openOnAFullDisk(t *testing.T, cause error) {
-	d := newFakeDisk(t, 1)
-	o := d.options()
-	o.checkpoint = 1 << 20
-	j := checked(t, openAt(t, cutPath, o))
-	s := newSession(t, j)
-	for range 40 {
-		if err := addEvents(j, s.ID, 10); err != nil {
-			t.Fatal(err)
-		}
-	}
+	d, _, s := longLog(t)
 	d = d.crash(t)
 	var noRoom atomic.Bool
 	noRoom.Store(true)
@@ -117,7 +108,7 @@ func openOnAFullDisk(t *testing.T, cause error) {
 		}
 		return nil
 	})
-	j = openFake(t, d)
+	j := openFake(t, d)
 	refused(t, j.Health(), sessions.CodeStorageFull, cutPath, "space")
 	for range 2 {
 		refused(t, addEvents(j, s.ID, 1), sessions.CodeStorageFull, "space")
