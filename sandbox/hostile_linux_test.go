@@ -1,14 +1,17 @@
 package sandbox
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 	"unsafe"
 
@@ -114,6 +117,12 @@ func hostile(args []string) error {
 	case "fork":
 		breed(syscall.SysProcAttr{Setsid: true}, append([]string{args[2], token}, args[3:]...)...)
 		return nil
+	case "headless": // its first thread ends, and the process goes on without it
+		daemonise("headlessleaf", token)
+	case "headlessleaf":
+		ignoreAll()
+		go linger(nil)
+		syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
 	case "leaf":
 	default:
 		return fmt.Errorf("no mode %q", mode)
@@ -121,7 +130,12 @@ func hostile(args []string) error {
 	return linger(nil)
 }
 
-func init() { roles["hostile"] = hostile }
+func init() {
+	roles["hostile"] = hostile
+	if len(os.Args) > 2 && os.Args[2] == "headlessleaf" {
+		runtime.LockOSThread() // to the first thread, until main
+	}
+}
 
 // breathFD is the write end of a fifo, far from the descriptors that the runtime opens for itself.
 const breathFD = 60
@@ -228,4 +242,29 @@ func cgroups() (roots []string) {
 		}
 	}
 	return roots
+}
+
+// I09: a process whose first thread has ended, which /proc shows as a zombie without a command line, is none.
+func TestI09_BornSeesWhatLostItsFirstThread(t *testing.T) {
+	rungs(t, func(t *testing.T, rung Rung) {
+		b := startBridge(t, Launch{Rung: rung})
+		token := "token-" + b.Record().Marker
+		b.order(t, order{Do: "spawn", Argv: []string{"/proc/self/exe", "hostile", "headlessleaf", token}, Env: []string{"HOME=/"}})
+		until(t, "the end of its first thread", func() bool {
+			for _, d := range procDirs(t) {
+				if bytes.Contains(ofSomeThread(d, "cmdline"), []byte(token)) {
+					stat, _ := os.ReadFile(d + "/stat")
+					return bytes.Contains(stat, []byte(") Z "))
+				}
+			}
+			return false
+		})
+		if born := b.order(t, order{Do: "born"}).Procs; len(born) != 1 || !slices.Contains(born[0].Argv, token) {
+			t.Errorf("born: %+v", born)
+		}
+		if !b.order(t, order{Do: "killall", Limit: patience}).OK && rung != ProcessGroup {
+			t.Error("not everything was killed")
+		}
+		until(t, "the end", func() bool { return len(witness(t, token)) == 1 }) // the bridge carries the marker too
+	})
 }

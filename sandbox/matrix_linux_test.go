@@ -30,7 +30,7 @@ func procDirs(t *testing.T) []string {
 func leaves(t *testing.T, token string) (n int) {
 	t.Helper()
 	for _, d := range procDirs(t) {
-		if line, err := os.ReadFile(d + "/cmdline"); err == nil && bytes.Contains(line, []byte("leaf\x00"+token)) && !isOver(d) {
+		if bytes.Contains(ofSomeThread(d, "cmdline"), []byte("leaf\x00"+token)) && !isOver(d) {
 			n++
 		}
 	}
@@ -43,11 +43,7 @@ func witness(t *testing.T, token string) (pids []int) {
 	t.Helper()
 	mark := []byte("\x00BATON_MARK=" + strings.TrimPrefix(token, "token-") + "\x00")
 	for _, d := range procDirs(t) {
-		line, err := os.ReadFile(d + "/cmdline")
-		if err != nil {
-			continue
-		}
-		env, _ := os.ReadFile(d + "/environ")
+		line, env := ofSomeThread(d, "cmdline"), ofSomeThread(d, "environ")
 		env = slices.Concat([]byte{0}, env, []byte{0})
 		if (bytes.Contains(line, []byte("\x00"+token+"\x00")) || bytes.Contains(env, mark)) && !isOver(d) {
 			pid, _ := strconv.Atoi(filepath.Base(d))
@@ -60,7 +56,19 @@ func witness(t *testing.T, token string) (pids []int) {
 // isOver tells whether a process of /proc is a zombie or not there any more.
 func isOver(dir string) bool {
 	stat, err := os.ReadFile(dir + "/stat")
-	return err != nil || bytes.Contains(stat, []byte(") Z "))
+	threads, _ := filepath.Glob(dir + "/task/*")
+	return err != nil || bytes.Contains(stat, []byte(") Z ")) && len(threads) < 2
+}
+
+// ofSomeThread reads a file of /proc of the first thread that still shows it.
+func ofSomeThread(dir, name string) []byte {
+	files, _ := filepath.Glob(dir + "/task/*/" + name)
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && len(b) > 0 {
+			return b
+		}
+	}
+	return nil
 }
 
 // breath is a fifo that every hostile process holds open for writing. While one of them lives, however short its lives
@@ -118,7 +126,7 @@ var hostileModes = []struct {
 }{
 	{mode: "tree", leaves: 4}, {mode: "setsid", leaves: 1}, {mode: "daemon", leaves: 3}, {mode: "deaf", leaves: 2}, {mode: "bomb", leaves: 50},
 	{mode: "closed", leaves: 1, closes: true}, {mode: "guard", leaves: 4}, {mode: "reaper", leaves: 3}, {mode: "rootexit", leaves: 1, closes: true},
-	{mode: "stopped", leaves: 1}, {mode: "nested", leaves: 3}, {mode: "sibling", leaves: 1}, {mode: "cgroup", leaves: 1},
+	{mode: "stopped", leaves: 1}, {mode: "nested", leaves: 3}, {mode: "sibling", leaves: 1}, {mode: "cgroup", leaves: 1}, {mode: "headless", leaves: 1},
 	{mode: "unmarked", leaves: 1, unseen: true}, {mode: "sleeper", leaves: 1, unseen: true}, {mode: "hopper", unseen: true, hops: true},
 }
 

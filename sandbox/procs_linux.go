@@ -66,7 +66,9 @@ func readStat(pid int) (procInfo, error) {
 	if len(f) < 20 {
 		return procInfo{}, fmt.Errorf("process %d: stat has %d fields", pid, len(f)+2)
 	}
-	i := procInfo{pid: pid, zombie: f[0] == "Z" || f[0] == "X" || f[0] == "x"}
+	ended := f[0] == "Z" || f[0] == "X" || f[0] == "x"
+	// The state is that of the first thread: the others may go on without it, and only the kernel's count tells.
+	i := procInfo{pid: pid, zombie: ended && (f[17] == "0" || f[17] == "1")}
 	var errs [3]error
 	i.ppid, errs[0] = strconv.Atoi(f[1])
 	i.session, errs[1] = strconv.Atoi(f[3])
@@ -95,9 +97,25 @@ func processes() []procInfo {
 	return out
 }
 
+// memory reads a file of /proc that shows the memory of a process. Where the first thread has ended, its file is empty
+// and those of the others are not.
+func memory(pid int, name string) []byte {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+	if err != nil || len(b) > 0 {
+		return b
+	}
+	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, task := range tasks {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/%s", pid, task.Name(), name)); len(b) > 0 {
+			return b
+		}
+	}
+	return nil
+}
+
 func argv(pid int) []string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || len(b) == 0 {
+	b := memory(pid, "cmdline")
+	if len(b) == 0 {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
@@ -110,11 +128,7 @@ func carriers(markers map[string]bool) []Proc {
 		if i.zombie {
 			continue
 		}
-		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", i.pid))
-		if err != nil {
-			continue
-		}
-		for v := range bytes.SplitSeq(env, []byte{0}) {
+		for v := range bytes.SplitSeq(memory(i.pid, "environ"), []byte{0}) {
 			if value, ok := bytes.CutPrefix(v, []byte(MarkerEnv+"=")); ok && markers[string(value)] {
 				// Read again: the pid may have passed to another process between stat and environ.
 				if again, err := readStat(i.pid); err == nil && again.start == i.start {

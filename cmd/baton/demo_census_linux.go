@@ -38,8 +38,12 @@ func demoProcesses() ([]demoProcess, error) {
 		if err != nil {
 			return nil, fmt.Errorf("/proc/%s/stat: %w", name, err)
 		}
+		started, err := strconv.ParseInt(f[19], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("/proc/%s/stat: %w", name, err)
+		}
 		argv, _ := os.ReadFile("/proc/" + name + "/cmdline")
-		all = append(all, demoProcess{pid: pid, ppid: ppid, started: f[19], ended: f[0] == "Z" || f[0] == "X",
+		all = append(all, demoProcess{pid: pid, ppid: ppid, started: started, ended: (f[0] == "Z" || f[0] == "X") && f[17] <= "1", // no thread but the first
 			argv: strings.ReplaceAll(strings.Trim(string(argv), "\x00"), "\x00", " ")})
 	}
 	return all, nil
