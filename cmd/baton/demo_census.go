@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -13,12 +15,12 @@ import (
 // demoProcess is one process of this machine. pid and started together are never used twice.
 type demoProcess struct {
 	pid, ppid int
-	started   string
+	started   int64 // in the system's unit
 	argv      string
 	ended     bool // a zombie: nobody has reaped it
 }
 
-func (p demoProcess) id() string { return fmt.Sprintf("%d/%s", p.pid, p.started) }
+func (p demoProcess) id() string { return fmt.Sprintf("%d/%d", p.pid, p.started) }
 
 // demoCensus is every process that the demo saw below its own, by identity.
 type demoCensus map[string]demoProcess
@@ -109,11 +111,13 @@ func (c demoCensus) kill(ctx context.Context, left []demoProcess) error {
 	return errors.Join(append(errs, c.await(ctx, 5*time.Second, "", func(demoProcess) bool { return true }))...)
 }
 
+// demoChildren are the children of a process whose command line has a word, the oldest first: pids begin anew now and then.
 func demoChildren(all []demoProcess, parent int, argv string) (out []demoProcess) {
 	for _, p := range all {
 		if p.ppid == parent && !p.ended && strings.Contains(p.argv, argv) {
 			out = append(out, p)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b demoProcess) int { return cmp.Compare(a.started, b.started) })
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // demoProcesses asks ps.
@@ -35,7 +36,11 @@ func demoProcesses() ([]demoProcess, error) {
 		if pid == cmd.Process.Pid {
 			continue
 		}
-		all = append(all, demoProcess{pid: pid, ppid: ppid, started: strings.Join(f[3:8], " "), ended: strings.HasPrefix(f[2], "Z"),
+		started, err := time.ParseInLocation("Mon Jan 2 15:04:05 2006", strings.Join(f[3:8], " "), time.Local)
+		if err != nil {
+			return nil, fmt.Errorf("ps printed %q: %w", line, err)
+		}
+		all = append(all, demoProcess{pid: pid, ppid: ppid, started: started.Unix(), ended: strings.HasPrefix(f[2], "Z"),
 			argv: strings.Join(f[8:], " ")})
 	}
 	return all, nil

@@ -260,6 +260,7 @@ func TestI09_EarlierCommandsEndWithACancel(t *testing.T) {
 			for _, seconds := range []string{"606", "607", "608", "609"} {
 				before[seconds] = awaitProcess(t, seconds)
 			}
+			awaitTick(t, before)
 			p.prompt(2, "c")
 			p.result(2)
 			p.give(3, InCancel, CancelInput{Command: "c"})
@@ -274,6 +275,25 @@ func TestI09_EarlierCommandsEndWithACancel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// awaitTick waits until what starts from now on counts as younger than the processes: start times are coarse.
+func awaitTick(t *testing.T, pids map[string]int) {
+	t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		young := reaper.Born(time.Now())
+		if !slices.ContainsFunc(young, func(proc sandbox.Proc) bool {
+			for _, pid := range pids {
+				if pid == proc.PID {
+					return true
+				}
+			}
+			return false
+		}) {
+			return
+		}
+	}
+	t.Fatal("the processes stay young")
 }
 
 // awaitProcess gives the process whose command line ends with a word, once there is one.
