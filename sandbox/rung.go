@@ -130,8 +130,21 @@ func try(limited context.Context, l Launch) (c Capability, final bool) {
 
 var errStayed = errors.New("the trial did not end")
 
+// trials is how often a rung must refuse: a host lives for long on what its first minute said, and a launch can fail by
+// chance where processes or memory are short for a moment.
+const trials = 3
+
 // trial launches a bridge that ends as soon as its rung is known to hold.
 func trial(limited context.Context, l Launch, rung Rung) (reasons []string, err error) {
+	for range trials {
+		if reasons, err = trialOnce(limited, l, rung); err == nil || limited.Err() != nil {
+			break
+		}
+	}
+	return reasons, err
+}
+
+func trialOnce(limited context.Context, l Launch, rung Rung) (reasons []string, err error) {
 	p, err := launch(limited, l, rung, true)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %v", rung, err)}, err
