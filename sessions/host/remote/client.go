@@ -49,8 +49,8 @@ type Options struct {
 	Fresh func() bool
 	// Version is this program's release; a host of an older one is replaced before the first call. "": none is.
 	Version string
-	// Patience is how long a call goes on without any host, and Status and Stop with one that does not answer; zero:
-	// DefaultPatience.
+	// Patience is how long a call goes on without any host, and Status and Stop with one that does not answer. A call that
+	// has waited that long asks whether the host answers anything. Zero: DefaultPatience.
 	Patience time.Duration
 	// Logger takes lost hosts and repeated calls, never what is in them; nil: none.
 	Logger *zerolog.Logger
@@ -69,6 +69,7 @@ type Client struct {
 	transport http.RoundTripper
 	kept      http.RoundTripper // for the first attempts of calls, while they follow one another
 	token     local.TokenFile
+	look      time.Duration // how long a call waits before it asks whether the host answers others
 	upgraded  sync.Once
 
 	seeing  sync.Mutex
@@ -88,6 +89,7 @@ func New(o Options) *Client {
 	if c.o.Patience == 0 {
 		c.o.Patience = DefaultPatience
 	}
+	c.look = c.o.Patience
 	if o.Logger != nil {
 		c.log = *o.Logger
 	}
@@ -113,14 +115,6 @@ func (c *Client) Stop(ctx context.Context) (Stopped, error) {
 	var s Stopped
 	err := c.once(ctx, c.transport, http.MethodPost, verbStop, nil, &s)
 	return s, final(verbStop, err)
-}
-
-// patient bounds a call about the host itself, which is answered at once: who makes it may do so because a host that
-// stands still answers nothing else.
-func (c *Client) patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.o.Patience,
-		sessions.Errorf(sessions.CodeTimeout, "the host holds its socket %s, but has not answered within %v", c.o.Socket, c.o.Patience).
-			Do("see whether its process, baton host run, stands still; continue or kill it: sessions go on, and the next call starts another"))
 }
 
 // dial connects to the socket, or where the holder of the lock says that it listens.

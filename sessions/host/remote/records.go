@@ -120,6 +120,8 @@ func (c *Client) CheckJournal(ctx context.Context) ([]journal.Problem, error) {
 		return nil, err
 	}
 	var r checkResult
+	ctx, end := c.attended(ctx)
+	defer end()
 	err = c.once(ctx, c.transport, http.MethodPost, verbCheckJournal, body, &r)
 	return r.Problems, final(verbCheckJournal, err)
 }
@@ -136,6 +138,8 @@ func (c *Client) ExportSession(ctx context.Context, who sessions.Caller, session
 	if err != nil {
 		return err
 	}
+	ctx, end := c.attended(ctx)
+	defer end()
 	answer, err := c.roundTrip(ctx, c.transport, http.MethodPost, verbExportSession, body)
 	if err != nil {
 		return final(verbExportSession, err)

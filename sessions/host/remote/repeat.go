@@ -44,7 +44,9 @@ func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sess
 		if p.tries == 0 {
 			over = c.kept
 		}
-		err = c.once(ctx, over, http.MethodPost, verb, body, &result)
+		attended, end := c.attended(ctx)
+		err = c.once(attended, over, http.MethodPost, verb, body, &result)
+		end()
 		failpoint.Hit("front.call.after")
 		if err == nil {
 			return result, nil
