@@ -213,7 +213,7 @@ func TestNoHost(t *testing.T) {
 	}
 	t.Run("and starts do not help", func(t *testing.T) {
 		starts := 0
-		c := New(Options{Socket: path, Patience: time.Second, Start: func(context.Context) error { starts++; return nil }})
+		c := New(Options{Socket: path, Patience: 3 * time.Second, Start: func(context.Context) error { starts++; return nil }})
 		if _, err := c.Send(context.Background(), anybody, sessions.SendArgs{}); !errors.Is(err, ErrNoHost) || starts < 2 {
 			t.Errorf("after %d starts: %v", starts, err)
 		}
@@ -428,7 +428,7 @@ func TestHostThatStandsStill(t *testing.T) {
 		io.Copy(io.Discard, r.Body) // before that no server notices that the caller has gone
 		<-r.Context().Done()
 	}))
-	c := New(Options{Socket: path, Patience: 50 * time.Millisecond})
+	c := New(Options{Socket: path, Patience: time.Second / 2})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for name, ask := range map[string]func() error{

@@ -75,7 +75,7 @@ func playHost(p place.Places, serve bool) error {
 	fmt.Println("serving")
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
-	time.AfterFunc(time.Minute, func() { end <- syscall.SIGTERM }) // it is detached: no failed test leaves it behind
+	time.AfterFunc(5*time.Minute, func() { end <- syscall.SIGTERM }) // it is detached: no failed test leaves it behind
 	if !serve {
 		<-end
 		return nil
@@ -157,7 +157,7 @@ func spawning(t *testing.T, p place.Places) {
 // killHosts ends every host that was one of p, and waits for the lock that the last one holds.
 func killHosts(p place.Places) {
 	for _, pid := range notes(p, "hosts") {
-		if n, err := strconv.Atoi(pid); err == nil && alive(n) {
+		if n, err := strconv.Atoi(pid); err == nil && alive(p, n) {
 			syscall.Kill(n, syscall.SIGKILL)
 		}
 	}
@@ -173,13 +173,14 @@ func killHosts(p place.Places) {
 	}
 }
 
-// alive tells whether a process runs; one that only waits to be reaped does not.
-func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
+// alive tells whether a process runs that is one of p: a pid is given again as soon as its process was reaped, and one that
+// only waits for that has no environment any more.
+func alive(p place.Places, pid int) bool {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		return syscall.Kill(pid, 0) == nil
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || !strings.Contains(string(stat), ") Z ")
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	return err == nil && slices.Contains(strings.Split(string(environ), "\x00"), "BATON_HOME="+p.Home)
 }
 
 const crowd = 20
@@ -224,8 +225,11 @@ func TestManyClientsOneHost(t *testing.T) {
 	}
 	syscall.Kill(first, syscall.SIGKILL)
 	second := sendByMany(t, p, "killed")
-	if hosts := notes(p, "hosts"); len(hosts) != 2 || hosts[1] != strconv.Itoa(second) || alive(first) || !alive(second) {
+	if hosts := notes(p, "hosts"); len(hosts) != 2 || hosts[1] != strconv.Itoa(second) || !alive(p, second) {
 		t.Errorf("hosts %v, and %d served after %d", hosts, second, first)
+	}
+	for first != second && alive(p, first) { // it lets go of its lock a moment before it is gone
+		pause(context.Background(), 0)
 	}
 	done := notes(p, "done")
 	slices.Sort(done)
