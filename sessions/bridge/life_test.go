@@ -279,7 +279,8 @@ func TestEndOfAHostThatCannotAcknowledge(t *testing.T) {
 // An agent that ignores the end of its input and SIGTERM is killed, and what it started with it.
 func TestCloseOfAStubbornAgent(t *testing.T) {
 	w := begin(t, nil)
-	p := w.opened(shell(`trap "" TERM; /bin/sleep 600 & while :; do /bin/sleep 600; done`), func(s *Spec) { s.StopSeconds = 1 })
+	p := w.opened(shell(`trap "" TERM; /bin/sleep 605 & while :; do /bin/sleep 600; done`), func(s *Spec) { s.StopSeconds = 1 })
+	awaitProcess(t, "605") // from then on it ignores the signal
 	p.give(2, InClose, CloseInput{})
 	if x, s := p.ended(); x.Signal != "SIGKILL" || !x.Asked || s.Empty { // only process 1 of a namespace can say empty
 		t.Errorf("exited %+v, stopped %+v", x, s)

@@ -38,6 +38,7 @@ func TestPlantingEndsTheSession(t *testing.T) {
 			t.Cleanup(func() { os.Chmod(filepath.Join(dir, "git"), 0o755) })
 			w := begin(t, nil, func(o *Options) { o.Inside = sandbox.Inside{Filesystem: "p"} })
 			p := w.opened(func(s *Spec) {
+				s.StopSeconds = 60 // its script runs to its end
 				s.Dir, s.Argv = dir, []string{"/bin/sh", "-c", "G=git; read x; " + c.script + "; touch done; while read x; do :; done"}
 				s.Open.Files = &sessions.FilePolicy{Name: "p", Watched: []string{filepath.Join(dir, "git"), filepath.Join(dir, "other"), filepath.Join(dir, "gone")}}
 			})
@@ -45,7 +46,7 @@ func TestPlantingEndsTheSession(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.none {
-				p.give(2, InClose, CloseInput{}) // the script runs to its end before
+				p.give(2, InClose, CloseInput{})
 				for f := p.next(); f.Kind != OutStopped; f = p.next() {
 					if f.Kind == OutFailed {
 						t.Errorf("%s", f.Body)

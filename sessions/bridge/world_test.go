@@ -23,7 +23,7 @@ import (
 )
 
 // limit is when a test gives up waiting for something that should come at once.
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // fake is an adapter that does as its test says; its agent is a real process that understands no protocol.
 type fake struct {
@@ -263,7 +263,7 @@ func (w *world) opened(change ...func(*Spec)) *peer {
 
 // spec starts an agent that reads to the end of its input and says nothing.
 func spec(change ...func(*Spec)) Spec {
-	s := Spec{Protocol: "fake", Argv: []string{"/bin/sh", "-c", "read x; while read x; do :; done"}, Dir: "/", HandshakeSeconds: 30,
+	s := Spec{Protocol: "fake", Argv: []string{"/bin/sh", "-c", "read x; while read x; do :; done"}, Dir: "/", HandshakeSeconds: 60,
 		Open: sessions.OpenParams{Session: "s", Generation: "g", Runner: "fake"}}
 	for _, c := range change {
 		c(&s)
