@@ -64,7 +64,7 @@ idle_exit = "20s"
 
 [runners.slow]
 protocol = "app-server"
-command = ["baton:agent", "app-server", "--delay-start", "4000"]
+command = ["baton:agent", "app-server", "--delay-start", "7000"]
 `)
 	f := w.open()
 	defer f.close()
@@ -140,7 +140,7 @@ func TestI09_InterruptedMeansNothingIsLeft(t *testing.T) {
 			a := args{"session_id": s.SessionID, "command_id": "runs", "text": "[keep][say 1][run setsid sleep 4321 & setsid sleep 4321 & sleep 4321]"}
 			call[sessions.SendResult](f, "session_send", a)
 			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "behind", "text": "[say 1]", "when_busy": "queue"})
-			await(t, "the command", func() bool { return len(w.find("sleep 4321")) >= 3 })
+			await(t, "the command", func() bool { return len(w.asleep("4321")) == 3 }) // out of its shell's group
 			got := call[sessions.CancelResult](f, "session_cancel", args{"session_id": s.SessionID, "command_id": "runs"})
 			if got.Command.State != sessions.CommandInterrupted || !strings.Contains(got.Command.Reason, "killed") {
 				t.Errorf("cancelled: %+v", got.Command)

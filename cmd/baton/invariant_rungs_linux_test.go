@@ -42,7 +42,7 @@ func TestI10_EveryCrashOnEveryRung(t *testing.T) {
 					t.Fatalf("on rung %s", s.Containment.Rung)
 				}
 				call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": scattering, "wait_seconds": 50})
-				await(t, "the scattered processes", func() bool { return len(w.find("sleep 4321")) >= 2 })
+				await(t, "the scattered processes", func() bool { return len(w.asleep("4321")) == 2 })
 				if c.host {
 					w.killHost()
 				}

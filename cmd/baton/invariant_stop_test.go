@@ -25,7 +25,7 @@ func TestI10_StoppedMeansProven(t *testing.T) {
 				t.Skip("SKIPPED: without a pid namespace nothing is proven")
 			}
 			call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "text": scattering, "wait_seconds": 50})
-			await(t, "the scattered processes", func() bool { return len(w.find("sleep 4321")) >= 2 })
+			await(t, "the scattered processes", func() bool { return len(w.asleep("4321")) == 2 })
 			if killed {
 				w.killHost()
 			}

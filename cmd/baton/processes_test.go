@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,14 +50,15 @@ func (w *world) killHost() {
 	await(w.t, "the end of the killed host", func() bool { return !alive(pid) })
 }
 
-// alive tells whether a process exists and is no zombie.
+// alive tells whether a process exists and is no zombie. One whose first thread has ended is called that too, while other
+// threads hold what it has open: their number tells.
 func alive(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return false
 	}
-	i := bytes.LastIndexByte(b, ')')
-	return i < 0 || i+2 >= len(b) || b[i+2] != 'Z'
+	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	return len(f) < 18 || string(f[0]) != "X" && (string(f[0]) != "Z" || string(f[17]) != "0" && string(f[17]) != "1")
 }
 
 // process is one process as /proc shows it.
@@ -103,6 +105,12 @@ func (w *world) processes() []process {
 		}
 	}
 	return found
+}
+
+// asleep returns the processes of this world that are `sleep SECONDS` by now. A shell has that in its script, and so has a
+// child of it that is still to become one.
+func (w *world) asleep(seconds string) []process {
+	return slices.DeleteFunc(w.processes(), func(p process) bool { return p.Args != "sleep "+seconds })
 }
 
 // find returns the processes of this world whose command line holds a word.
