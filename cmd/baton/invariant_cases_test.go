@@ -212,28 +212,30 @@ func TestPR02_GrandchildHoldsThePipe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.write("baton/config.toml", `
-[host]
-idle_exit = "20s"
-handshake_timeout = "5s"
-allow_unconfined_full_access = true
-`+runnerOf("holds", "app-server", w.path("holds"))+runnerOf("leaves", "app-server", w.path("leaves"))+
-		runnerOf("holds-acp", "acp", w.path("holds"))+runnerOf("leaves-acp", "acp", w.path("leaves")))
 	f := w.open()
 	defer f.close()
-	runners := []string{"holds", "holds-acp", "leaves", "leaves-acp"}
-	atOnce(t, len(runners), func(n int) error {
-		began := time.Now()
-		code := []sessions.Code{sessions.CodeTimeout, sessions.CodeAgentExited}[n/2]
-		_, e := try[sessions.CreateResult](f, "session_create", args{"runner": runners[n], "cwd": w.work, "sandbox": sessions.SandboxFullAccess, "wait_seconds": 40})
-		if e == nil || e.Code != code {
-			return fmt.Errorf("%s: %v, want %s", runners[n], e, code)
+	for _, c := range []struct {
+		name, limit string // whose moment comes with its limit, and long before it
+		code        sessions.Code
+	}{{"holds", "5s", sessions.CodeTimeout}, {"leaves", "60s", sessions.CodeAgentExited}} {
+		w.write("baton/config.toml", `
+[host]
+idle_exit = "20s"
+handshake_timeout = "`+c.limit+`"
+allow_unconfined_full_access = true
+`+runnerOf(c.name, "app-server", w.path(c.name))+runnerOf(c.name+"-acp", "acp", w.path(c.name)))
+		atOnce(t, 2, func(n int) error {
+			runner, began := c.name+[]string{"", "-acp"}[n], time.Now()
+			_, e := try[sessions.CreateResult](f, "session_create", args{"runner": runner, "cwd": w.work, "sandbox": sessions.SandboxFullAccess, "wait_seconds": 40})
+			if e == nil || e.Code != c.code {
+				return fmt.Errorf("%s: %v, want %s", runner, e, c.code)
+			}
+			t.Logf("%s after %v: %v", runner, time.Since(began).Round(time.Millisecond), e)
+			return nil
+		})
+		if left := append(w.find("sleep 4321"), w.find("baton bridge")...); len(left) > 0 {
+			t.Errorf("left: %v", left)
 		}
-		t.Logf("%s after %v: %v", runners[n], time.Since(began).Round(time.Millisecond), e)
-		return nil
-	})
-	if left := append(w.find("sleep 4321"), w.find("baton bridge")...); len(left) > 0 {
-		t.Errorf("left: %v", left)
 	}
 }
 
