@@ -56,7 +56,7 @@ var codexBudgets = []codexScenario{
 		x.told = nil // an unknown outcome and what settled it are two ends
 	}},
 	{"a budget of time counts the turns of a bridge that was killed", func(x *codexRun) {
-		s := x.create(args{"runner_options": x.options(args{"time_budget_seconds": 5})})
+		s := x.create(args{"runner_options": x.options(args{"time_budget_seconds": 8})})
 		x.begin(s.SessionID, "c", "[slow]")
 		x.until(s.SessionID, "two seconds of the turn", func(e sessions.Event) bool { return e.Spent != nil && e.Spent.TurnMillis >= 2000 })
 		x.killBridge()

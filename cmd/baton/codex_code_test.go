@@ -52,7 +52,7 @@ var codexCode = []codexScenario{
 	}},
 	{"a sub-agent of a model in code mode is told as its own, and asks for itself", func(x *codexRun) {
 		s := x.code(args{"approval_policy": "untrusted"})
-		r := x.ask(s.SessionID, "c", "[spawn [shell touch by-sub] [text sub done]] [sleep 1500] [text root done]")
+		r := x.ask(s.SessionID, "c", "[spawn [shell touch by-sub] [text sub done]] [sleep 6000] [text root done]")
 		x.want(strings.HasPrefix(r.Agent, "/root/") && strings.Contains(r.Title, "by-sub"), "request %+v", r)
 		x.missing("by-sub")
 		x.answer(s.SessionID, r, args{"decision": "approve"})
@@ -65,8 +65,7 @@ var codexCode = []codexScenario{
 	{"a command that nobody waits for outlives its turn, and ends with a cancel", func(x *codexRun) {
 		s := x.create(args{"approval_policy": "never"})
 		x.send(s.SessionID, "c", "[background touch begun; sleep 662; touch after] [text over]", sessions.CommandCompleted)
-		x.there("begun")
-		x.want(len(x.find("sleep 662")) > 0, "it ended with its turn")
+		await(x.t, "the command, which goes on", func() bool { return exists(x.here("begun")) && len(x.asleep("662")) == 1 })
 		x.begin(s.SessionID, "d", "[slow]")
 		x.f.streaming(s.SessionID, "d")
 		c := x.cancel(s.SessionID, "d")
@@ -87,8 +86,10 @@ var codexCode = []codexScenario{
 		if s.Containment.Rung != "pid_namespace" {
 			return // nobody can prove it
 		}
-		x.send(s.SessionID, "c", "[shell setsid nohup sleep 665 >/dev/null 2>&1 </dev/null & sleep 0.2] [background setsid sleep 666 & sleep 667; touch after] [text over]", sessions.CommandCompleted)
-		await(x.t, "the commands", func() bool { return len(x.find("sleep 666")) == 2 && len(x.find("sleep 665")) == 1 })
+		x.send(s.SessionID, "c", "[shell setsid nohup sh -c 'touch free; exec sleep 665' >/dev/null 2>&1 </dev/null & until [ -e free ]; do sleep 0.05; done] [background setsid sleep 666 & sleep 667; touch after] [text over]", sessions.CommandCompleted)
+		await(x.t, "the commands", func() bool {
+			return len(x.asleep("665")) == 1 && len(x.asleep("666")) == 1 && len(x.asleep("667")) == 1
+		})
 		x.begin(s.SessionID, "d", "[slow]")
 		x.f.streaming(s.SessionID, "d")
 		x.cancel(s.SessionID, "d")

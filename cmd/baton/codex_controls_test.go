@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -38,25 +39,28 @@ var codexControls = []codexScenario{
 		x.want(x.prompts("early") == 1, "it was sent %d times", x.prompts("early"))
 	}},
 	{"queued prompts run in order", func(x *codexRun) {
-		s := x.create(nil)
-		x.begin(s.SessionID, "c", "[say 60 8 5]")
+		s := x.create(args{"approval_policy": "never"})
+		x.begin(s.SessionID, "c", codexHeld)
 		for _, c := range []string{"d", "e"} {
 			q := x.begin(s.SessionID, c, "[text "+c+"]", args{"when_busy": "queue"})
 			x.want(q.State == sessions.CommandQueued, "%s is %s", c, q.State)
 		}
+		x.release()
 		x.settled(s.SessionID, "e", sessions.CommandCompleted)
 		var order []string
 		for _, r := range x.mock.Requests() {
 			order = append(order, r.Text)
 		}
-		x.want(strings.Join(order, "|") == "[say 60 8 5]|[text d]|[text e]", "order %q", order)
+		order = slices.Compact(order) // of its command the provider is told in a second request
+		x.want(strings.Join(order, "|") == codexHeld+"|[text d]|[text e]", "order %q", order)
 	}},
 	{"a queued prompt that is cancelled is never sent", func(x *codexRun) {
-		s := x.create(nil)
-		x.begin(s.SessionID, "c", "[say 60 8 5]")
+		s := x.create(args{"approval_policy": "never"})
+		x.begin(s.SessionID, "c", codexHeld)
 		x.begin(s.SessionID, "d", "[text unwanted]", args{"when_busy": "queue"})
 		c := x.cancel(s.SessionID, "d")
 		x.want(c.State == sessions.CommandCancelled, "cancelled: %+v", c)
+		x.release()
 		x.settled(s.SessionID, "c", sessions.CommandCompleted)
 		x.send(s.SessionID, "e", "[text after]", sessions.CommandCompleted)
 		x.want(x.prompts("unwanted") == 0, "it was sent")
@@ -162,6 +166,16 @@ var codexControls = []codexScenario{
 		x.cancel(s.SessionID, "c")
 		x.want(len(x.holding(x.path("baton"), secret)) == 0, "the secret is in %v", x.holding(x.path("baton"), secret))
 	}},
+}
+
+// codexHeld is a prompt whose turn goes on until it is released.
+const codexHeld = "[shell until [ -e go ]; do sleep 0.05; done] [text over]"
+
+func (x *codexRun) release() {
+	x.t.Helper()
+	if err := os.WriteFile(x.here("go"), nil, 0o600); err != nil {
+		x.t.Fatal(err)
+	}
 }
 
 // holding is the files below a directory that hold a text.

@@ -43,7 +43,7 @@ var codexFailures = []codexScenario{
 		s := x.create(nil)
 		x.send(s.SessionID, "c", "[text there]", sessions.CommandCompleted)
 		x.mock.Close()
-		sent := x.send(s.SessionID, "d", "[text lost]", sessions.CommandInterrupted, args{"deadline_seconds": 3})
+		sent := x.send(s.SessionID, "d", "[text lost]", sessions.CommandInterrupted, args{"deadline_seconds": 6})
 		x.want(sent.Command.Outcome == "deadline", "%+v", sent.Command)
 		progress := 0
 		for _, e := range x.f.events(s.SessionID) {

@@ -158,7 +158,7 @@ var codexTurns = []codexScenario{
 	}},
 	{"a sub-agent's approval is asked and answered", func(x *codexRun) {
 		s := x.create(args{"approval_policy": "untrusted"})
-		r := x.ask(s.SessionID, "c", "[spawn [shell touch by-sub] [text sub done]] [sleep 1500] [text root done]")
+		r := x.ask(s.SessionID, "c", "[spawn [shell touch by-sub] [text sub done]] [sleep 6000] [text root done]")
 		x.want(r.Agent != "" && strings.Contains(r.Title, "by-sub"), "request %+v", r)
 		x.missing("by-sub")
 		x.answer(s.SessionID, r, args{"decision": "approve"})
