@@ -97,11 +97,11 @@ func processes() []procInfo {
 	return out
 }
 
-// memory reads a file of /proc that shows the memory of a process. Where the first thread has ended, its file is empty
-// and those of the others are not.
+// memory reads a file of /proc that shows the memory of a process. Where the first thread has ended, its file is empty or,
+// of environ on Linux 6.18, cannot be opened, and those of the others can.
 func memory(pid int, name string) []byte {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
-	if err != nil || len(b) > 0 {
+	if err != nil && !errors.Is(err, unix.ESRCH) || len(b) > 0 {
 		return b
 	}
 	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
