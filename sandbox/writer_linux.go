@@ -15,11 +15,7 @@ import (
 // wait for a lock have an arrow in front of their kind.
 func lookAtFiles() OpenFiles {
 	o := OpenFiles{locks: map[fileID]int{}}
-	text, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		return o
-	}
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(readLocks()) {
 		f := strings.Fields(string(line))
 		if len(f) < 6 || f[1] == "->" || f[3] != "WRITE" {
 			continue
@@ -31,6 +27,24 @@ func lookAtFiles() OpenFiles {
 		}
 	}
 	return o
+}
+
+// readLocks reads /proc/locks in pieces as large as the kernel gives: it counts the locks that it has shown, and one that is
+// let go between two pieces hides another one that is held.
+func readLocks() (text []byte) {
+	f, err := os.Open("/proc/locks")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	piece := make([]byte, 64<<10)
+	for {
+		n, err := f.Read(piece)
+		text = append(text, piece[:n]...)
+		if err != nil {
+			return text
+		}
+	}
 }
 
 // lockID reads major:minor:inode, the former two in hexadecimal.
