@@ -121,7 +121,7 @@ func TestStopLeavesNoZombieAndNoDescriptor(t *testing.T) {
 			cycle(good)
 			cycle(bad)
 		}
-		if after := openDescriptors(t); after != before {
+		if after := openDescriptors(t); after > before { // what an earlier test forgot may be closed meanwhile
 			t.Errorf("%d descriptors before, %d after", before, after)
 		}
 	})
