@@ -189,7 +189,8 @@ const hops = 30000
 var hopByte [1]byte
 
 // hop forks and exits again and again, so that no look at the process table finds a process that lives a moment later. It
-// leaves a byte in the fifo each time. After the first fork there is no Go runtime to speak of: system calls only.
+// leaves a byte in the fifo each time, and waits where there is no room for it. After the first fork there is no Go runtime
+// to speak of: system calls only.
 //
 //go:norace
 //go:nosplit

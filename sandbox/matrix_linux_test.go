@@ -109,10 +109,30 @@ func (b *breath) holds(wait time.Duration) bool {
 		n, _ = unix.Read(b.fd, buf)
 		b.said += max(n, 0)
 	}
+	return b.open(wait)
+}
+
+// open tells whether anybody holds the other end, or still does after a while.
+func (b *breath) open(wait time.Duration) bool {
 	fds := []unix.PollFd{{Fd: int32(b.fd)}}
 	for {
 		if _, err := unix.Poll(fds, int(wait.Milliseconds())); err != unix.EINTR {
 			return fds[0].Revents&unix.POLLHUP == 0
+		}
+	}
+}
+
+// choke fills the fifo: whoever speaks next waits, and can be met.
+func (b *breath) choke(t *testing.T) {
+	t.Helper()
+	fd, err := unix.Open(b.path, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for _, size := range []int{1 << 16, 1} {
+		for err = nil; err == nil || err == unix.EINTR; {
+			_, err = unix.Write(fd, make([]byte, size))
 		}
 	}
 }
@@ -236,12 +256,15 @@ func outlive(t *testing.T, rung Rung, mode, ending int) (claim bool, left int, t
 	token := "token-" + b.Record().Marker
 	lives := newBreath(t)
 	t.Cleanup(func() {
+		if m.hops {
+			lives.choke(t)
+		}
 		until(t, "the end of what is left", func() bool {
 			pids := witness(t, token)
 			for _, pid := range pids {
 				unix.Kill(pid, unix.SIGKILL)
 			}
-			return len(pids) == 0 && (m.closes || !lives.held())
+			return len(pids) == 0 && (m.closes || !lives.open(0))
 		})
 		for _, root := range cgroups() {
 			until(t, "an empty cgroup", func() bool {
