@@ -28,10 +28,11 @@ type Options struct {
 	MaxGroup  int              // updates in one commit; 0: 256
 	Now       func() time.Time // 0: time.Now
 
-	disk       disk        // nil: the operating system's
-	vfs        string      // "": the operating system's
-	checkpoint int         // length of the log, in pages, at which it is brought into the database; 0: 4000
-	steps      []migration // nil: those of this build
+	disk       disk          // nil: the operating system's
+	vfs        string        // "": the operating system's
+	checkpoint int           // length of the log, in pages, at which it is brought into the database; 0: 4000
+	patience   time.Duration // of the writer with the readers at work, before it goes on with a log that they hold back; 0: 50 ms
+	steps      []migration   // nil: those of this build
 }
 
 // Journal is an open journal. Its methods are safe for concurrent use.

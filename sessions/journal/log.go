@@ -3,13 +3,9 @@ package journal
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
-
-// readerPatience is how long the writer waits for the readers at work before it goes on with a log that they hold back.
-const readerPatience = 50 * time.Millisecond
 
 // trimLog brings a long log into the database, most of it beside the readers and the rest at a moment without them. The
 // log begins anew only when nobody reads from it, and where several read there never is such a moment by itself: without
@@ -22,7 +18,7 @@ func (j *Journal) trimLog() {
 	if err := j.bringIn(sqlite3.CHECKPOINT_PASSIVE); err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), readerPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), j.o.patience)
 	defer cancel()
 	resume, quiet := j.hush(ctx)
 	defer resume()

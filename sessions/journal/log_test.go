@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -33,7 +34,7 @@ func readOn(t *testing.T, j *Journal, readers int, session string) (stop func())
 // The log of a journal that is always read from ends, too.
 func TestLogIsBoundedUnderReaders(t *testing.T) {
 	const limit = 100
-	j := checked(t, openAt(t, filepath.Join(t.TempDir(), "journal.db"), Options{checkpoint: limit}))
+	j := checked(t, openAt(t, filepath.Join(t.TempDir(), "journal.db"), Options{checkpoint: limit, patience: time.Minute})) // a read may wait long for its processor
 	s := newSession(t, j)
 	stop := readOn(t, j, 6, s.ID)
 	defer stop()

@@ -31,6 +31,9 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if o.checkpoint <= 0 {
 		o.checkpoint = 4000
 	}
+	if o.patience <= 0 {
+		o.patience = 50 * time.Millisecond
+	}
 	if o.disk == nil {
 		o.disk = osDisk{}
 	}

@@ -7,6 +7,15 @@ import (
 	"testing"
 )
 
+// queued waits until so many updates are in the queue.
+func queued(j *Journal, n int) {
+	for waiting := 0; waiting < n; runtime.Gosched() {
+		j.queue.mu.Lock()
+		waiting = len(j.queue.jobs)
+		j.queue.mu.Unlock()
+	}
+}
+
 // A caller who leaves before its update began is let go and it never runs; who is in the queue when the journal is closed is told.
 func TestQueuedUpdateWhoseCallerLeaves(t *testing.T) {
 	j := open(t, Options{})
@@ -16,11 +25,7 @@ func TestQueuedUpdateWhoseCallerLeaves(t *testing.T) {
 	ran := false
 	go func() { left <- j.Update(ctx, func(*Tx) error { ran = true; return nil }) }()
 	go func() { stays <- j.Update(t.Context(), func(*Tx) error { return nil }) }()
-	for waiting := 0; waiting < 2; runtime.Gosched() { // until both are in the queue
-		j.queue.mu.Lock()
-		waiting = len(j.queue.jobs)
-		j.queue.mu.Unlock()
-	}
+	queued(j, 2)
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left was told %v", err)

@@ -147,7 +147,7 @@ func (j *Journal) shrink(ctx context.Context) error {
 		}
 	}
 	// A reader that is at work for long must not hold up the writer. The next purge tries again.
-	patience, cancel := context.WithTimeout(ctx, readerPatience)
+	patience, cancel := context.WithTimeout(ctx, j.o.patience)
 	defer cancel()
 	if err := j.Trim(patience); err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return err

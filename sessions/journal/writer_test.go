@@ -56,11 +56,9 @@ func TestGroupStandsOrFallsOneByOne(t *testing.T) {
 	boom := errors.New("boom")
 	release := hold(t, j)
 	results := make([]error, 40)
-	var waiting, wg sync.WaitGroup
+	var wg sync.WaitGroup
 	for i := range results {
-		waiting.Add(1)
 		wg.Go(func() {
-			waiting.Done()
 			results[i] = j.Update(context.Background(), func(tx *Tx) error {
 				tx.Touch(s.ID)
 				if err := putMeta(tx, fmt.Sprint("k", i)); err != nil {
@@ -81,7 +79,7 @@ func TestGroupStandsOrFallsOneByOne(t *testing.T) {
 			})
 		})
 	}
-	waiting.Wait()
+	queued(j, len(results))
 	release()
 	wg.Wait()
 	for i, err := range results {
