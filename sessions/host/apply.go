@@ -122,12 +122,8 @@ func (a *applier) event(tx *journal.Tx, c *changes, e sessions.Event) error {
 		if _, err := tx.MoveCommand(a.session, e.Command, sessions.CommandAccept, func(cmd *journal.Command) { cmd.Turn = e.Turn }); err != nil {
 			return err
 		}
-		if s, err := tx.GetSession("", a.session); err != nil {
+		if err := a.ran(tx); err != nil {
 			return err
-		} else if !s.HadTurn {
-			if _, err := tx.UpdateSession(a.session, func(s *journal.Session) { s.HadTurn = true }); err != nil {
-				return err
-			}
 		}
 	case sessions.EventCommandSettled:
 		if e.Settled == nil {
@@ -163,6 +159,17 @@ func (a *applier) event(tx *journal.Tx, c *changes, e sessions.Event) error {
 	}
 	a.add(e)
 	return nil
+}
+
+// ran notes that the conversation ran a turn: from now on it is one that a resume finds, or that is missing, and no new one
+// takes its place.
+func (a *applier) ran(tx *journal.Tx) error {
+	s, err := tx.GetSession("", a.session)
+	if err != nil || s.HadTurn {
+		return err
+	}
+	_, err = tx.UpdateSession(a.session, func(s *journal.Session) { s.HadTurn = true })
+	return err
 }
 
 // begun notes a turn that the agent began by itself: nothing can be sent until its end. A queue that was paused before
@@ -233,7 +240,7 @@ func (a *applier) promptInput(tx *journal.Tx, c *changes, r bridge.InputResult) 
 	s := sessions.Settlement{Command: r.Ref, State: sessions.CommandUnknown, Outcome: "write_broken",
 		Reason: "the prompt may have reached the agent in part"}
 	if r.State == bridge.InputRefused {
-		s = sessions.Settlement{Command: r.Ref, State: sessions.CommandFailed, By: journalNotDelivered, Outcome: "not_delivered",
+		s = sessions.Settlement{Command: r.Ref, State: sessions.CommandFailed, By: journalNotDelivered, Outcome: outcomeNotDelivered,
 			Reason: "nothing was sent"}
 	}
 	if r.Error != nil {

@@ -102,12 +102,12 @@ func (d doubt) settle(tx *journal.Tx, c *changes, h *Host) error {
 	switch cmd.State {
 	case sessions.CommandQueued:
 		if _, err := tx.MoveCommand(d.session, d.command, sessions.CommandCancelQueued, func(k *journal.Command) {
-			k.Outcome, k.Reason = "not_delivered", why
+			k.Outcome, k.Reason = outcomeNotDelivered, why
 		}); err != nil {
 			return err
 		}
 		ap.add(sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: d.command,
-			Settled: &sessions.Settlement{Command: d.command, State: sessions.CommandCancelled, Outcome: "not_delivered", Reason: why}})
+			Settled: &sessions.Settlement{Command: d.command, State: sessions.CommandCancelled, Outcome: outcomeNotDelivered, Reason: why}})
 	case sessions.CommandSubmitted:
 		inputs, err := tx.InputsFor(cmd.Generation, d.command)
 		if err != nil {
@@ -121,7 +121,7 @@ func (d doubt) settle(tx *journal.Tx, c *changes, h *Host) error {
 			}
 		}
 		if err := ap.settle(tx, c, sessions.Settlement{Command: d.command, State: sessions.CommandFailed, By: journalNotDelivered,
-			Outcome: "not_delivered", Reason: why}, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: d.command}); err != nil {
+			Outcome: outcomeNotDelivered, Reason: why}, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: d.command}); err != nil {
 			return err
 		}
 	}

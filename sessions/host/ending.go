@@ -160,7 +160,7 @@ func (a *applier) loseCommands(tx *journal.Tx, c *changes, reason string, neverS
 			continue
 		}
 		if unsent {
-			s = sessions.Settlement{Command: cmd.CommandID, State: sessions.CommandFailed, By: journalNotDelivered, Outcome: "not_delivered",
+			s = sessions.Settlement{Command: cmd.CommandID, State: sessions.CommandFailed, By: journalNotDelivered, Outcome: outcomeNotDelivered,
 				Reason: "it was never given to the agent; nothing was sent"}
 		}
 		if err := a.settle(tx, c, s, sessions.Event{Kind: sessions.EventCommandSettled, At: tx.Now(), Command: cmd.CommandID}); err != nil {

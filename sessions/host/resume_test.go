@@ -208,6 +208,59 @@ func TestRecreatedConversation(t *testing.T) {
 	}
 }
 
+// RE-01: a conversation that ran a turn is missing when it is not found, and not begun anew, also where the word that the
+// turn was taken died with the bridge, and only its end tells of it.
+func TestConversationThatRanATurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		end sessions.Settlement
+		ran bool
+	}{
+		"by the record":        {sessions.Settlement{State: sessions.CommandCompleted, By: "agent record"}, true},
+		"failed by the record": {sessions.Settlement{State: sessions.CommandFailed, Outcome: "usage_limit", By: "agent record"}, true},
+		"cut off":              {sessions.Settlement{State: sessions.CommandInterrupted, By: "agent record"}, true},
+		"not in the record":    {sessions.Settlement{State: sessions.CommandFailed, Outcome: outcomeNotDelivered, By: "agent record"}, false},
+		"nobody knows":         {sessions.Settlement{State: sessions.CommandUnknown}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			s := r.idle()
+			s.send("c")
+			s.reports(bridge.InPrompt, "c", bridge.InputWritten, nil)
+			s.ends(sandbox.Confirmed)
+			res, err := s.resume()
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := r.bridgeOf(res.Session)
+			c.end.Command = "c"
+			next.opens(c.end)
+			next.ends(sandbox.Confirmed)
+			if res, err = next.resume(); err != nil {
+				t.Fatal(err)
+			}
+			if open := r.launched(res.Session.Generation).Open; open.HadTurn != c.ran {
+				t.Errorf("resumed as one that ran a turn: %t", open.HadTurn)
+			}
+		})
+	}
+	for _, state := range []sessions.CommandState{sessions.CommandFailed, sessions.CommandInterrupted, sessions.CommandCancelUnconfirmed} {
+		t.Run("before it was accepted "+string(state), func(t *testing.T) {
+			r := newRig(t)
+			s := r.idle()
+			s.send("c")
+			s.settles("c", state)
+			s.ends(sandbox.Confirmed)
+			res, err := s.resume()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.launched(res.Session.Generation).Open.HadTurn {
+				t.Error("resumed as one that ran a turn")
+			}
+		})
+	}
+}
+
 // AC-01: the account of a session is that of its own environment where it has one, by the real path of its folder; a resume
 // with another is refused, and what the caller inherited does not count.
 func TestAC01_ASessionKeepsItsAccount(t *testing.T) {

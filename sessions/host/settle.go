@@ -64,6 +64,11 @@ func (a *applier) settle(tx *journal.Tx, c *changes, s sessions.Settlement, e se
 	if err := a.move(tx, s); err != nil {
 		return err
 	}
+	if tookPlace(s) { // also where its acceptance was lost with the bridge, and the agent's record tells of it
+		if err := a.ran(tx); err != nil {
+			return err
+		}
+	}
 	e.Settled = &s
 	a.add(e)
 	if s.Outcome == outcomeIgnored {
@@ -72,6 +77,15 @@ func (a *applier) settle(tx *journal.Tx, c *changes, s sessions.Settlement, e se
 			Do("resume the session; nothing is sent again by itself"))
 	}
 	return a.free(tx, c, !a.holds && cmd.Steer == "" && goesOn(s.State))
+}
+
+// tookPlace tells whether a command that ended so was a turn for certain. What was cancelled or failed may have ended before
+// it was one, unless the agent's record has it.
+func tookPlace(s sessions.Settlement) bool {
+	if s.By != "" {
+		return s.By != journalNotDelivered && s.Outcome != outcomeNotDelivered && s.State != sessions.CommandUnknown
+	}
+	return s.State == sessions.CommandCompleted
 }
 
 // goesOn tells whether the queue goes on after a turn that ended so.
@@ -97,6 +111,9 @@ func (a *applier) move(tx *journal.Tx, s sessions.Settlement) error {
 
 // outcomeIgnored is how an adapter settles a command whose agent did not end it within the grace of a cancel.
 const outcomeIgnored = "cancel_ignored"
+
+// outcomeNotDelivered is how a command ends that no agent got to see.
+const outcomeNotDelivered = "not_delivered"
 
 // journalNotDelivered marks a settlement by the proof that no byte reached the agent.
 const journalNotDelivered = "not delivered"
