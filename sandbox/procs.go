@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -25,6 +26,20 @@ type procInfo struct {
 
 func (i procInfo) proc() Proc {
 	return Proc{PID: i.pid, PPID: i.ppid, Start: i.start, Argv: argv(i.pid)}
+}
+
+// Speaks names the pipes, or sockets, that a process has as its standard input and output; it is "" where either is
+// anything else, or cannot be told. Two processes of which it is the same take part in the same conversation.
+func (p Proc) Speaks() string {
+	in, out := standardStreams(p.PID)
+	if !channel(in) || !channel(out) {
+		return ""
+	}
+	return in + " " + out
+}
+
+func channel(link string) bool {
+	return strings.HasPrefix(link, "pipe:[") || strings.HasPrefix(link, "socket:[")
 }
 
 // descendants keeps what is below root in the tree of parents, root itself left out.

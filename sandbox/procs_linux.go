@@ -121,6 +121,13 @@ func argv(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }
 
+// standardStreams tells what the kernel calls the standard input and output of a process, "" for what it does not tell.
+func standardStreams(pid int) (in, out string) {
+	in, _ = os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
+	out, _ = os.Readlink(fmt.Sprintf("/proc/%d/fd/1", pid))
+	return in, out
+}
+
 // carriers lists the living processes whose initial environment carries one of the markers, as far as we may read it.
 func carriers(markers map[string]bool) []Proc {
 	var out []Proc

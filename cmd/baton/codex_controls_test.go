@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,6 +111,36 @@ var codexControls = []codexScenario{
 		x.want(c.State == sessions.CommandInterrupted, "cancelled: %+v", c)
 		x.want(len(x.find("sleep 62")) == 0, "left: %v", x.find("sleep 62"))
 		x.missing("survived")
+	}},
+	{"a turn is interrupted in the tool of an MCP server, which stays and serves the next turn", func(x *codexRun) {
+		x.server()
+		s := x.create(nil)
+		x.begin(s.SessionID, "c", "[mcp fixture dwell] [text over]")
+		x.until(s.SessionID, "the tool", func(e sessions.Event) bool { return e.Kind == sessions.EventToolStarted })
+		was := x.find(fixtureServer)
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandInterrupted && c.Reason == "", "cancelled: %+v", c)
+		x.want(len(was) == 1 && slices.Equal(x.find(fixtureServer), was), "servers %v, and %v before", x.find(fixtureServer), was)
+		x.send(s.SessionID, "d", "[mcp fixture look] [text over]", sessions.CommandCompleted)
+		x.want(strings.Contains(x.output(), "seen by the fixture"), "the model was told %q", x.output())
+	}},
+	{"an MCP server that its launcher starts in the middle of a turn outlives its cancel", func(x *codexRun) {
+		start := x.launcher()
+		s := x.create(args{"approval_policy": "never"})
+		x.begin(s.SessionID, "c", "[shell touch begun; sleep 661; touch survived]")
+		await(x.t, "the command", func() bool { return exists(x.here("begun")) && len(x.find("sleep 661")) > 0 })
+		start()
+		await(x.t, "the server", func() bool { return len(x.find(fixtureServer)) > 0 })
+		was := x.find(fixtureServer)
+		c := x.cancel(s.SessionID, "c")
+		x.want(c.State == sessions.CommandInterrupted, "cancelled: %+v", c)
+		x.want(len(x.find("sleep 661")) == 0, "left: %v", x.find("sleep 661"))
+		x.missing("survived")
+		x.want(slices.Equal(x.find(fixtureServer), was), "servers %v, and %v before", x.find(fixtureServer), was)
+		for n := 0; n == 0 || strings.Contains(x.output(), "unsupported call") && n < 100; n++ { // Codex waits for no server
+			x.send(s.SessionID, fmt.Sprint("d", n), "[mcp fixture look] [text over]", sessions.CommandCompleted)
+		}
+		x.want(strings.Contains(x.output(), "seen by the fixture"), "the model was told %q", x.output())
 	}},
 	{"a turn is interrupted while it asks, and the request is withdrawn", func(x *codexRun) {
 		s := x.create(args{"approval_policy": "untrusted"})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -205,6 +206,31 @@ func (x *codexRun) configure(toml string) {
 func (x *codexRun) server() {
 	x.t.Helper()
 	x.configure(fmt.Sprintf("\n[mcp_servers.fixture]\ncommand = %q\nargs = [%q]\n", self(x.t), fixtureServer))
+}
+
+// launcher puts the same server into the configuration behind a program that is there at once and starts it, as npx does,
+// when start is called.
+func (x *codexRun) launcher() (start func()) {
+	x.t.Helper()
+	fifo, path := x.path("start"), x.path("launch")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		x.t.Fatal(err)
+	}
+	held, err := os.OpenFile(fifo, os.O_RDWR, 0) // so that nobody waits for another side
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() { held.Close() })
+	script := fmt.Sprintf("#!/bin/sh\nread x <%s\n%s %s\nexit 1\n", fifo, self(x.t), fixtureServer)
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		x.t.Fatal(err)
+	}
+	x.configure(fmt.Sprintf("\n[mcp_servers.fixture]\ncommand = %q\nstartup_timeout_sec = 120\n", path))
+	return func() {
+		if _, err := held.WriteString("go\n"); err != nil {
+			x.t.Fatal(err)
+		}
+	}
 }
 
 // self is the test binary.

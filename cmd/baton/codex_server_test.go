@@ -12,7 +12,8 @@ import (
 // fixtureServer is the command of the test binary that serves MCP on stdio: what an agent is given to call.
 const fixtureServer = "mcp-fixture"
 
-// serveFixture has a tool that only reads, one that changes something (a file), and two that ask the user.
+// serveFixture has a tool that only reads, one that does not come to an end, one that changes something (a file), and two that
+// ask the user.
 func serveFixture() int {
 	s := server.NewMCPServer("fixture", "1", server.WithElicitation())
 	read, write := true, false
@@ -26,6 +27,11 @@ func serveFixture() int {
 				return nil, err
 			}
 			return mcp.NewToolResultText("marked"), nil
+		})
+	s.AddTool(mcp.NewTool("dwell", mcp.WithDescription("takes long"), mcp.WithToolAnnotation(mcp.ToolAnnotation{ReadOnlyHint: &read})),
+		func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
 		})
 	ask := func(p mcp.ElicitationParams) server.ToolHandlerFunc {
 		return func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -40,6 +40,7 @@ var codexVersions = []struct {
 		"a read-only session with roots holds for patches, sub-agents, other models and plans":          "it has no such session",
 		"what a read-only session may not write it asks for, and one approval is one command":           "it has no such session",
 		"a read-only session has the network for its commands where that is asked for, with roots too":  "it has no such session",
+		"an MCP server that its launcher starts in the middle of a turn outlives its cancel":            "its turns wait for the servers",
 		"a login with Amazon Bedrock is told as such":                                                   "it has no such login",
 	}},
 	{name: "0.77.0", variable: "BATON_TEST_CODEX_0_77", refused: true},

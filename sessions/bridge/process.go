@@ -28,6 +28,7 @@ type agentProcess struct {
 	spoke  chan struct{} // closed when nobody can write to stderr any more
 	opened bool
 	asked  chan struct{} // closed when the open has an answer, whichever
+	begun  time.Time     // before the first turn of all; guarded by the bridge's mu
 }
 
 // start runs the agent's program with pipes of ours.

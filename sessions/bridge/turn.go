@@ -41,6 +41,9 @@ func (b *Bridge) prompt(in PromptInput) error {
 	t := &turn{started: time.Now()}
 	b.mu.Lock()
 	b.turns[in.CommandID] = t
+	if p.begun.IsZero() {
+		p.begun = t.started
+	}
 	b.orphan.stop()
 	if in.DeadlineSeconds > 0 {
 		t.deadline = time.AfterFunc(time.Duration(in.DeadlineSeconds)*time.Second, func() { b.deadline(in) })
@@ -114,6 +117,8 @@ func (b *Bridge) endTurn(command string) *turn {
 func (b *Bridge) Emit(e sessions.Event) {
 	e = e.Bounded()
 	switch e.Kind {
+	case sessions.EventTurnStarted:
+		b.noteBegun()
 	case sessions.EventTurnCompleted:
 		if e.Agent == "" && e.Settled != nil && e.Settled.State == sessions.CommandInterrupted {
 			b.noteCommands()
@@ -236,8 +241,9 @@ func (b *Bridge) noteCommands() {
 }
 
 func (b *Bridge) leftOver(p *agentProcess, t *turn) []sandbox.Proc {
+	helper := b.helpers(p)
 	left := slices.DeleteFunc(b.o.Reaper.Born(t.started), func(proc sandbox.Proc) bool {
-		return proc.PID == p.child.PID() || p.agent.Standing(proc.Argv)
+		return proc.PID == p.child.PID() || helper(proc)
 	})
 	if len(t.earlier) == 0 {
 		return left
