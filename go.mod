@@ -13,7 +13,7 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0 // tests: testscript, scripts over the real binary
 	github.com/rs/zerolog v1.35.1 // logs
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2 // tests: what agents say and what tools answer, held against pinned schemas
-	github.com/sourcegraph/jsonrpc2 v0.2.3 // tests: a second JSON-RPC peer, so that the link to an agent is not held against our own reading alone
+	github.com/sourcegraph/jsonrpc2 v0.2.3 // calls and answers over an agent's stdio
 	github.com/spf13/cobra v1.10.2 // the command line
 	github.com/spf13/pflag v1.0.9 // cobra's flags: a set that several commands share
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f // hosts' configurations: JSON with comments and trailing commas, with the place of every member

@@ -10,10 +10,14 @@
 package wire
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log"
 	"sync"
 	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -62,6 +66,7 @@ type Conn struct {
 	in      io.WriteCloser
 	out     io.Reader
 	o       Options
+	rpc     *jsonrpc2.Conn
 	lines   *lineReader
 	queue   *queue
 	inbox   chan Message
@@ -73,12 +78,16 @@ type Conn struct {
 	diag diagnostics
 
 	// Owned by the reader.
+	current  Message // what the library was just given, until it comes back through OnRecv
 	requests uint64
 	methods  map[string]string // interned
 
 	// lock is held by whoever writes. A channel, because waiting for it ends with a context.
-	lock chan struct{}
-	shut bool // under lock: the agent's input is closed
+	lock     chan struct{}
+	outgoing []byte // under lock: the line for the library to write
+	left     int    // under lock: how much of it was written
+	writeErr error  // under lock
+	shut     bool   // under lock: the agent's input is closed
 
 	mu      sync.Mutex
 	err     error
@@ -111,7 +120,9 @@ func New(out io.Reader, in io.WriteCloser, o Options) *Conn {
 		pending: map[string]*Call{},
 	}
 	go c.deliver()
-	go c.receive()
+	// The context is the link's own life, which Close ends.
+	c.rpc = jsonrpc2.NewConn(context.Background(), (*stream)(c), ignore{},
+		jsonrpc2.OnRecv(c.received), jsonrpc2.SetLogger(log.New(io.Discard, "", 0)))
 	return c
 }
 
@@ -178,6 +189,7 @@ func (c *Conn) Close() error {
 	if first {
 		close(c.closing)
 		c.queue.set(func(q *queue) { q.dropped = true })
+		c.rpc.Close()
 	}
 	<-c.read
 	for range c.inbox { // closed by deliver as it returns

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -35,7 +38,12 @@ func (c *Conn) Call(ctx context.Context, method string, params any) (*Call, erro
 
 	line, err := appendJSON([]byte(`{"jsonrpc":"2.0","id":`), call.id)
 	if err == nil {
-		err = c.send(ctx, method, append(append(line, ','), body...))
+		line = append(append(line, ','), body...)
+		id := jsonrpc2.ID{Str: call.id, IsString: true}
+		err = c.send(ctx, method, line, func() error {
+			_, err := c.rpc.DispatchCall(ctx, method, nil, jsonrpc2.PickID(id))
+			return err
+		})
 	}
 	if err != nil {
 		c.answered(call.id)
@@ -50,7 +58,8 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	if err != nil {
 		return notWritten(method, err)
 	}
-	return c.send(ctx, method, append([]byte(`{"jsonrpc":"2.0",`), body...))
+	line := append([]byte(`{"jsonrpc":"2.0",`), body...)
+	return c.send(ctx, method, line, func() error { return c.rpc.Notify(ctx, method, nil) })
 }
 
 // Reply answers a request of the agent. Answering one twice is the caller's mistake, and sent.
@@ -75,7 +84,10 @@ func (c *Conn) reply(ctx context.Context, id ID, member string, v any) error {
 	if err != nil {
 		return notWritten("reply", err)
 	}
-	return c.send(ctx, "reply", append(line, '}'))
+	line = append(line, '}')
+	return c.send(ctx, "reply", line, func() error {
+		return c.rpc.Reply(ctx, jsonrpc2.ID{Num: id.n}, nil)
+	})
 }
 
 // message is the part of a line from "method" to its end.
@@ -95,8 +107,8 @@ func message(method string, params any) ([]byte, error) {
 	return append(line, '}'), nil
 }
 
-// send writes one line, alone.
-func (c *Conn) send(ctx context.Context, what string, line []byte) error {
+// send has the library write one line, alone.
+func (c *Conn) send(ctx context.Context, what string, line []byte, dispatch func() error) error {
 	select {
 	case <-c.done:
 		return notWritten(what, c.Err())
@@ -117,14 +129,18 @@ func (c *Conn) send(ctx context.Context, what string, line []byte) error {
 		return notWritten(what, os.ErrClosed)
 	}
 	c.tap(ToAgent, line)
-	left, err := c.write(append(line, '\n'))
+	c.outgoing, c.left, c.writeErr = append(line, '\n'), 0, nil
+	err := dispatch()
+	c.outgoing = nil
 	switch {
 	case err == nil:
 		return nil
-	case left == 0:
-		return notWritten(what, err)
+	case c.writeErr == nil: // the library had closed before it got here
+		return notWritten(what, cmp.Or(c.Err(), err))
+	case c.left == 0:
+		return notWritten(what, c.writeErr)
 	default:
-		return fmt.Errorf("%w: %s, after %d bytes: %w", sessions.ErrBroken, what, left, err)
+		return fmt.Errorf("%w: %s, after %d bytes: %w", sessions.ErrBroken, what, c.left, c.writeErr)
 	}
 }
 
