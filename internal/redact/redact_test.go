@@ -71,8 +71,15 @@ func pieces(r *rand.Rand, st *Stream, text string) string {
 		n := 1 + r.IntN(min(len(rest), 1+r.IntN(40)))
 		out = st.Write(out, rest[:n])
 		rest = rest[n:]
+		if r.IntN(8) == 0 { // a look at what is held changes nothing
+			st.Rest()
+		}
 	}
-	return string(st.Close(out))
+	whole := string(out) + st.Rest()
+	if end := string(st.Close(out)); end != whole {
+		return fmt.Sprintf("%s, and was to be %s", end, whole)
+	}
+	return whole
 }
 
 // Whatever the pieces, the output is that of the whole text.

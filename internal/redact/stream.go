@@ -163,6 +163,13 @@ func (t *Stream) Close(dst []byte) []byte {
 	return dst
 }
 
+// Rest is what Close would append now. The text goes on.
+func (t *Stream) Rest() string {
+	end := *t
+	end.held, end.mark, end.runs = slices.Clone(t.held), slices.Clone(t.mark), slices.Clone(t.runs)
+	return string(end.Close(nil))
+}
+
 // Use goes on with another set. What is held is looked at again by it.
 func (t *Stream) Use(s *Set) {
 	if t.set == s {

@@ -61,7 +61,7 @@ func TestLastWordsAreWaitedFor(t *testing.T) {
 	for name, held := range map[string]bool{"read a moment later": false, "somebody else holds the pipe": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &agentProcess{stderr: &tail{max: maxSaid}, spoke: make(chan struct{})}
+				p := &agentProcess{stderr: &tail{max: maxSaid, set: newVeil().set.Load}, spoke: make(chan struct{})}
 				go func() {
 					time.Sleep(time.Second / 2)
 					p.stderr.Write([]byte("last words"))

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,41 @@ func TestEndDuringTheHandshake(t *testing.T) {
 			p.ended()
 			w.gone()
 		})
+	}
+}
+
+// SE-02: what an agent said last is told in part alone where it is long, and of a secret that is cut in two no part is told.
+func TestSecretsThatACutDivides(t *testing.T) {
+	for _, stream := range []string{"1", "2"} {
+		for _, part := range []int{8, len(hush) / 2, len(hush) - 1} {
+			for name, script := range map[string]string{
+				"end of a line":   fmt.Sprintf("printf '%s%%s and on' $GITHUB_TOKEN", strings.Repeat("x ", 150-part/2)),
+				"begin of a tail": fmt.Sprintf("printf '%%s%s' $GITHUB_TOKEN", strings.Repeat(" y", (maxSaid-part)/2)),
+			} {
+				t.Run(fmt.Sprint(name, " of ", stream, " at ", part), func(t *testing.T) {
+					w := begin(t, func(f *fake) {
+						f.open = func(context.Context, sessions.OpenParams) (sessions.Opened, error) {
+							<-f.done
+							return sessions.Opened{}, sessions.Errorf(sessions.CodeAgentExited, "the link ended")
+						}
+					})
+					p := w.attach(1, 0)
+					p.give(1, InOpen, spec(shell(script+" >&"+stream+"; exit 3"), func(s *Spec) { s.Env = append(s.Env, "GITHUB_TOKEN="+hush) }))
+					f := p.next()
+					e := body[Failure](t, f).Error
+					if said := fmt.Sprint(e.Details["stderr"], e.Details["stdout"]); !strings.Contains(e.Message, "it said: ") || len(said) < 200 {
+						t.Errorf("%v, and it said %q", e, said)
+					}
+					for i := range len(hush) - 7 {
+						if strings.Contains(string(f.Body), hush[i:i+8]) {
+							t.Fatalf("%q is told: %s", hush[i:i+8], f.Body)
+						}
+					}
+					p.ended()
+					w.gone()
+				})
+			}
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/batonmcp/baton/internal/failpoint"
+	"github.com/batonmcp/baton/internal/redact"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -20,15 +21,16 @@ import (
 
 // agentProcess is the agent: its process, its link and its adapter.
 type agentProcess struct {
-	spec   Spec
-	child  *sandbox.Child
-	conn   *wire.Conn
-	agent  sessions.Agent // nil for a probe
-	stderr *tail
-	spoke  chan struct{} // closed when nobody can write to stderr any more
-	opened bool
-	asked  chan struct{} // closed when the open has an answer, whichever
-	begun  time.Time     // before the first turn of all; guarded by the bridge's mu
+	spec    Spec
+	child   *sandbox.Child
+	conn    *wire.Conn
+	agent   sessions.Agent // nil for a probe
+	stderr  *tail
+	secrets func() *redact.Set
+	spoke   chan struct{} // closed when nobody can write to stderr any more
+	opened  bool
+	asked   chan struct{} // closed when the open has an answer, whichever
+	begun   time.Time     // before the first turn of all; guarded by the bridge's mu
 }
 
 // start runs the agent's program with pipes of ours.
@@ -66,7 +68,7 @@ func (b *Bridge) start(s Spec) (*agentProcess, error) {
 	inR.Close()
 	outW.Close()
 	errW.Close()
-	p := &agentProcess{spec: s, child: child, stderr: &tail{max: maxSaid}, spoke: make(chan struct{}), asked: make(chan struct{})}
+	p := &agentProcess{spec: s, child: child, secrets: b.veil.set.Load, stderr: &tail{max: maxSaid, set: b.veil.set.Load}, spoke: make(chan struct{}), asked: make(chan struct{})}
 	p.conn = wire.New(outR, inW, wire.Options{Generation: s.Open.Generation})
 	b.wg.Go(func() {
 		defer errR.Close()
@@ -338,7 +340,7 @@ func (p *agentProcess) lastWords() string {
 
 // stray is the end of what the agent wrote to its standard output that is none of its protocol: some say there why they end.
 func (p *agentProcess) stray() string {
-	last := p.conn.Diagnostics().Last
+	last, _ := p.secrets().Redact(string(p.conn.Diagnostics().Last)) // before it is cut
 	return printable(last[max(0, len(last)-maxSaid):])
 }
 

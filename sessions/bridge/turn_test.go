@@ -326,7 +326,7 @@ func TestSettlementOfAnUnknownCommand(t *testing.T) {
 }
 
 func TestTail(t *testing.T) {
-	tail := &tail{max: 10}
+	tail := &tail{max: 10, set: newVeil().set.Load}
 	for _, s := range []string{"first\n", "second é", " third\n\n"} {
 		if n, err := tail.Write([]byte(s)); n != len(s) || err != nil {
 			t.Fatal(n, err)
