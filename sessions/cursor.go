@@ -42,8 +42,9 @@ func DecodeCursor(session, cursor string) (int64, error) {
 	return seq, nil
 }
 
-// NewID makes a session, generation, request or lease id: a random lowercase UUID.
-func NewID() string { return uuid.NewString() }
+// NewID makes a session, generation, command, request or lease id, or a key: a lowercase UUID that begins with the time, so
+// that the journal's indexes grow at their ends.
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // CheckUUID refuses anything that is not a lowercase UUID in its canonical form; what names the argument in the error.
 func CheckUUID(what, id string) error {

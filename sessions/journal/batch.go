@@ -52,15 +52,15 @@ type eventRow struct {
 }
 
 type inputRow struct {
-	generation, n int64
-	kind, ref     string
-	payload       json.RawMessage
-	at            int64
+	row, generation, n, before int64
+	kind, ref                  string
+	payload                    json.RawMessage
+	at                         int64
 }
 
 type headRow struct{ session, lastSeq, updated int64 }
 
-type progressRow struct{ generation, lastFrame, lastInput int64 }
+type progressRow struct{ generation, lastFrame, lastInput, lastRow int64 }
 
 // reference names a generation in another row: by its number, or as it was named when there is none of that id.
 type reference struct {
@@ -80,9 +80,9 @@ func inserts(into, row string) (sql [batchRows]string) {
 var (
 	insertCommands = inserts("FAIL INTO commands ("+commandInsert+")", "(?,?,?,?,?,'','','',?,'',?,?,?,'',0,0,'',?,?,0)")
 	insertEvents   = inserts("FAIL INTO events ("+eventInsert+")", "(?,?,?,?,?,?,?)")
-	insertInputs   = inserts("FAIL INTO inputs (generation, n, kind, ref, payload, state, detail, created, updated)", "(?,?,?,?,?,'pending','',?,?)")
+	insertInputs   = inserts("FAIL INTO inputs (generation, n, before, kind, ref, payload, state, detail, created, updated)", "(?,?,?,?,?,?,'pending','',?,?)")
 	insertHeads    = inserts("REPLACE INTO heads (session, last_seq, updated)", "(?,?,?)")
-	insertProgress = inserts("REPLACE INTO progress (generation, last_frame, last_input)", "(?,?,?)")
+	insertProgress = inserts("REPLACE INTO progress (generation, last_frame, last_input, last_row)", "(?,?,?,?)")
 )
 
 func (b *batch) empty() bool {
@@ -153,7 +153,7 @@ func writeRows[R numbered](c *conn, sql *[batchRows]string, rows []R, bind func(
 
 func (c commandRow) rowid() int64 { return c.position }
 func (e eventRow) rowid() int64   { return e.id }
-func (inputRow) rowid() int64     { return 0 }
+func (in inputRow) rowid() int64  { return in.row }
 func (headRow) rowid() int64      { return 0 }
 func (progressRow) rowid() int64  { return 0 }
 
@@ -255,7 +255,7 @@ func (tx *Tx) putProgress(g *Generation) error {
 		return err
 	}
 	tx.wrote = true
-	put(&tx.j.batch.progress, &tx.j.batch.of, g.number, progressRow{g.number, g.LastFrame, g.LastInput})
+	put(&tx.j.batch.progress, &tx.j.batch.of, g.number, progressRow{g.number, g.LastFrame, g.LastInput, g.lastRow})
 	return nil
 }
 
@@ -299,6 +299,7 @@ func (e *eventRow) bind(b *binder) {
 func (in *inputRow) bind(b *binder) {
 	b.int(in.generation)
 	b.int(in.n)
+	b.int(in.before)
 	b.text(in.kind)
 	b.text(in.ref)
 	b.raw(in.payload)
@@ -316,4 +317,5 @@ func (p *progressRow) bind(b *binder) {
 	b.int(p.generation)
 	b.int(p.lastFrame)
 	b.int(p.lastInput)
+	b.int(p.lastRow)
 }

@@ -133,10 +133,17 @@ func rules() []rule {
 		{what: "input", detail: "has the unknown state",
 			sql: "SELECT '', (SELECT id FROM generations WHERE number = generation) || ' ' || n, state FROM inputs WHERE state NOT IN (SELECT value FROM json_each(?))", args: list(inputOrder)},
 		{what: "input", detail: "has holes in its numbers:",
-			sql: `SELECT g.session, g.id, printf('last %d, %d there', coalesce(p.last_input, -1), count(i.n)) FROM generations g LEFT JOIN inputs i ON i.generation = g.number
+			sql: `SELECT g.session, g.id, printf('last %d, %d there', coalesce(p.last_input, -1), coalesce(i.count, 0)) FROM generations g
+				LEFT JOIN (SELECT generation, count(*) count, max(n) top FROM inputs GROUP BY generation) i ON i.generation = g.number
 				LEFT JOIN progress p ON p.generation = g.number
 				JOIN sessions s ON s.id = g.session AND s.state <> 'deleted'
-				GROUP BY g.number HAVING count(i.n) <> coalesce(p.last_input, -1) OR coalesce(max(i.n), 0) <> coalesce(p.last_input, -1)`},
+				WHERE coalesce(i.count, 0) <> coalesce(p.last_input, -1) OR coalesce(i.top, 0) <> coalesce(p.last_input, -1)`},
+		{what: "input", detail: "is not found from the newest one of its generation:",
+			sql: `SELECT g.session, g.id || ' ' || (o.n - 1), printf('row %d', o.row) FROM (
+				SELECT generation, last_input + 1 n, last_row row FROM progress UNION ALL SELECT generation, n, before FROM inputs) o
+				JOIN generations g ON g.number = o.generation JOIN sessions s ON s.id = g.session AND s.state <> 'deleted'
+				WHERE CASE WHEN o.n = 1 THEN o.row <> 0 ELSE NOT EXISTS (
+					SELECT 1 FROM inputs i WHERE i.row = o.row AND i.generation = o.generation AND i.n = o.n - 1) END`},
 		{what: "input", detail: "is about something that does not exist:",
 			sql: `SELECT g.session, g.id || ' ' || i.n, i.kind || ' ' || i.ref FROM inputs i JOIN generations g ON g.number = i.generation
 				JOIN sessions s ON s.id = g.session AND s.state <> 'deleted'

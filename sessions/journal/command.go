@@ -120,16 +120,20 @@ func (tx *Tx) nextPosition() (int64, error) {
 	if !tx.writable {
 		return 0, errView
 	}
-	last := &tx.j.known.position
-	if *last == 0 {
-		n, err := tx.number("SELECT max(position) FROM commands")
+	return tx.after(&tx.j.known.position, "SELECT max(position) FROM commands")
+}
+
+// after is the number of a new row after the highest, which the writer remembers or reads.
+func (tx *Tx) after(highest *int64, read string) (int64, error) {
+	if *highest == 0 {
+		n, err := tx.number(read)
 		if err != nil {
 			return 0, err
 		}
-		*last = n
+		*highest = n
 	}
-	*last++
-	return *last, nil
+	*highest++
+	return *highest, nil
 }
 
 // free refuses a command that wants to run beside another one.
@@ -289,7 +293,7 @@ func (tx *Tx) LastCommand(session string) (Command, bool, error) {
 	return tx.command(session, "AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1")
 }
 
-// openCommands is the condition by which the index finds them.
+// openCommands is the condition by which the index finds them, among those of all sessions.
 const openCommands = "AND settled = 0"
 
 // OpenCommands returns what is queued, submitted or accepted, steering commands too, oldest first.
@@ -323,13 +327,21 @@ const unknownCommands = "AND state = 'unknown' AND acked <= ? ORDER BY position"
 
 // ListCommands returns up to limit commands of a session in their order, after the position given.
 func (tx *Tx) ListCommands(session string, after int64, limit int) ([]Command, error) {
-	return tx.commands(session, "AND position > ? ORDER BY position LIMIT ?", after, limit)
+	n, err := tx.sessionN(session)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	return tx.commands(session, "AND position IN ("+positions+") AND position > ? ORDER BY position LIMIT ?", n, n, after, limit)
 }
 
 // SettledSince returns the commands of a session that settled after a time, oldest first.
 func (tx *Tx) SettledSince(session string, after time.Time) ([]Command, error) {
 	return tx.commands(session, "AND settled > 0 AND settled > ? ORDER BY settled, position", after)
 }
+
+// positions are those of all commands of a session. It names the session twice.
+const positions = `SELECT position FROM commands WHERE session = ? AND settled > 0
+	UNION ALL SELECT position FROM commands WHERE session = ? AND settled = 0`
 
 func (tx *Tx) command(session, and string, args ...any) (Command, bool, error) {
 	list, err := tx.commands(session, and, args...)

@@ -229,7 +229,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"command state":                                        {insertCommand("a", "x", 1), "unknown state x"},
 		"command of no generation":                             {insertCommand("a", "queued", 0) + "UPDATE commands SET generation = 99", "generation that does not exist: 99"},
 		"progress missing":                                     {insertGeneration("g1", 1, 0) + "DELETE FROM progress", "holes"},
-		"progress of nobody":                                   {"INSERT INTO progress VALUES (99, 0, 0)", "belongs to no generation"},
+		"progress of nobody":                                   {"INSERT INTO progress VALUES (99, 0, 0, 0)", "belongs to no generation"},
 		"unsettled":                                            {insertCommand("a", "completed", 0), "time of settlement"},
 		"settled too early":                                    {insertCommand("a", "queued", 5), "time of settlement"},
 		"two live":                                             {"DROP INDEX generations_live; " + insertGeneration("g1", 1, 0) + insertGeneration("g2", 2, 0), "live beside another"},
@@ -240,6 +240,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"input of nothing":                                     {insertGeneration("g1", 1, 0) + insertInput("g1", "prompt", "none", "pending"), "does not exist: prompt none"},
 		"input of no generation":                               {insertInput("none", "close", "", "pending"), "belongs to no generation"},
 		"input state":                                          {insertGeneration("g1", 1, 0) + insertInput("g1", "close", "", "x"), "unknown state x"},
+		"input that is not found":                              {insertGeneration("g1", 1, 0) + insertInput("g1", "close", "", "pending") + "UPDATE progress SET last_row = 6", "g1 1: is not found"},
+		"input before it that is not found":                    {insertGeneration("g1", 1, 0) + insertInput("g1", "close", "", "pending") + "UPDATE inputs SET n = 2", "g1 1: is not found"},
 		"operation of nothing":                                 {"INSERT INTO operations VALUES ('p','k','send','none','m','done','',0,1,1)", "does not exist: send"},
 		"operation result":                                     {"INSERT INTO operations VALUES ('p','k','list','','m','done','{',0,1,1)", "no JSON"},
 		"consumer":                                             {"INSERT INTO consumers VALUES ('inbox', 1000, 1)", "beyond the last event"},
@@ -277,7 +279,7 @@ func insertCommand(id, state string, settled int) string {
 
 func insertGeneration(id string, n, ended int) string {
 	return fmt.Sprintf(`INSERT INTO generations VALUES (NULL,'%s','$S',%d,'','','','','','','','','','','','','',1,%d,'','');
-		INSERT INTO progress VALUES (last_insert_rowid(), 0, 0);`, id, n, ended)
+		INSERT INTO progress VALUES (last_insert_rowid(), 0, 0, 0);`, id, n, ended)
 }
 
 func insertRequest(id, generation, state string) string {
@@ -286,8 +288,8 @@ func insertRequest(id, generation, state string) string {
 }
 
 func insertInput(generation, kind, ref, state string) string {
-	return fmt.Sprintf(`INSERT INTO inputs VALUES (coalesce((SELECT number FROM generations WHERE id = '%s'), 99),1,'%s','%s','','%s','',1,1);
-		UPDATE progress SET last_input = 1;`, generation, kind, ref, state)
+	return fmt.Sprintf(`INSERT INTO inputs VALUES (7,coalesce((SELECT number FROM generations WHERE id = '%s'), 99),1,0,'%s','%s','','%s','',1,1);
+		UPDATE progress SET last_input = 1, last_row = 7;`, generation, kind, ref, state)
 }
 
 // A hole in the numbers is shown as one, whoever made it.

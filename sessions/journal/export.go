@@ -62,10 +62,7 @@ func (x *exporter) rows(ctx context.Context) error {
 		if err := x.line("generation", g); err != nil {
 			return err
 		}
-		err := pages(ctx, x, "input", func(tx *Tx, after int64) ([]Input, error) {
-			return tx.inputs(g.ID, "AND n > ? ORDER BY n LIMIT ?", after, rowPage)
-		}, func(in Input) int64 { return in.N })
-		if err != nil {
+		if err := x.inputs(ctx, g.ID); err != nil {
 			return err
 		}
 	}
@@ -76,6 +73,33 @@ func (x *exporter) rows(ctx context.Context) error {
 	}
 	return pages(ctx, x, "request", func(tx *Tx, after int64) ([]Request, error) { return tx.ListRequests(x.session, after, rowPage) },
 		func(q Request) int64 { return q.N })
+}
+
+// inputs writes those of a generation. They are looked up once: they are found from the newest one on.
+func (x *exporter) inputs(ctx context.Context, generation string) error {
+	var rows []int64
+	err := x.j.View(ctx, func(tx *Tx) (err error) {
+		rows, err = tx.inputRows(generation, 0)
+		return err
+	})
+	for len(rows) > 0 && err == nil {
+		n := min(len(rows), rowPage)
+		var list []Input
+		err = x.j.View(ctx, func(tx *Tx) (err error) {
+			g, err := tx.reference(generation)
+			if err == nil { // rows of a session that is deleted meanwhile may be another's by now
+				list, err = tx.inputs(generation, rows[:n], " AND generation = ?", g)
+			}
+			return err
+		})
+		for _, in := range list {
+			if err == nil {
+				err = x.line("input", in)
+			}
+		}
+		rows = rows[n:]
+	}
+	return err
 }
 
 // pages writes the rows that read gives, page by page.

@@ -32,12 +32,13 @@ type Generation struct {
 	Verdict       string          `json:"verdict,omitempty"` // confirmed, unconfirmed
 	Proof         string          `json:"proof,omitempty"`
 
-	number int64 // by which other rows name it; given by InsertGeneration
+	number  int64 // by which other rows name it; given by InsertGeneration
+	lastRow int64 // of inputs, that of LastInput
 }
 
 const generationColumns = `id, session, n, cwd, executable, argv, version, profile, account_digest, policy_digest, env_digest, rung,
 	record, socket, spill, native_id, (SELECT last_frame FROM progress WHERE generation = number),
-	(SELECT last_input FROM progress WHERE generation = number), started, ended, verdict, proof, number`
+	(SELECT last_input FROM progress WHERE generation = number), (SELECT last_row FROM progress WHERE generation = number), started, ended, verdict, proof, number`
 
 func scanGeneration(r *row) Generation {
 	g := Generation{ID: r.text(), Session: r.text(), N: r.int(), Cwd: r.text(), Executable: r.text()}
@@ -46,7 +47,7 @@ func scanGeneration(r *row) Generation {
 	}
 	g.Version, g.Profile, g.AccountDigest, g.PolicyDigest, g.EnvDigest, g.Rung = r.text(), r.text(), r.text(), r.text(), r.text(), r.text()
 	g.Record, g.Socket, g.Spill, g.NativeID = r.raw(), r.text(), r.text(), r.text()
-	g.LastFrame, g.LastInput, g.StartedAt, g.EndedAt, g.Verdict, g.Proof = r.int(), r.int(), r.time(), r.time(), r.text(), r.text()
+	g.LastFrame, g.LastInput, g.lastRow, g.StartedAt, g.EndedAt, g.Verdict, g.Proof = r.int(), r.int(), r.int(), r.time(), r.time(), r.text(), r.text()
 	g.number = r.int()
 	return g
 }
@@ -152,7 +153,7 @@ func (tx *Tx) changeGeneration(id string, end bool, change func(*Generation)) (G
 	was := g
 	change(&g)
 	g.ID, g.Session, g.N, g.LastFrame, g.LastInput, g.StartedAt = was.ID, was.Session, was.N, was.LastFrame, was.LastInput, was.StartedAt
-	g.number = was.number
+	g.number, g.lastRow = was.number, was.lastRow
 	if !end {
 		g.EndedAt, g.Verdict, g.Proof = was.EndedAt, was.Verdict, was.Proof
 	}

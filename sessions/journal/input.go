@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -65,10 +66,14 @@ func (tx *Tx) AppendInput(generation, kind, ref string, payload any) (int64, err
 	if !g.EndedAt.IsZero() {
 		return 0, sessions.Errorf(sessions.CodeStaleGeneration, "generation %s ended", generation).Do("resume the session")
 	}
-	g.LastInput++
+	row, err := tx.after(&tx.j.known.input, "SELECT max(row) FROM inputs")
+	if err != nil {
+		return 0, err
+	}
+	in := inputRow{row: row, generation: g.number, n: g.LastInput + 1, before: g.lastRow, kind: kind, ref: ref, payload: p, at: nanos(tx.now)}
+	g.LastInput, g.lastRow = in.n, in.row
 	tx.Touch(g.Session)
-	err = tx.addInput(inputRow{generation: g.number, n: g.LastInput, kind: kind, ref: ref, payload: p, at: nanos(tx.now)})
-	if err == nil {
+	if err = tx.addInput(in); err == nil {
 		err = tx.putProgress(g)
 	}
 	if err != nil {
@@ -87,14 +92,14 @@ const firstEnd = 2
 // MarkInput records how far an input got. A report that says less than what is known is ignored; one end after another
 // is a *sessions.ImpossibleError.
 func (tx *Tx) MarkInput(generation string, n int64, state InputState, detail string) error {
-	g, err := tx.reference(generation)
+	at, err := tx.inputRow(generation, n)
 	if err != nil {
 		return err
 	}
 	was, next := 0, slices.Index(inputOrder, state)
 	if next >= firstEnd { // the usual report is the first end
-		marked, err := tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE generation = ? AND n = ? AND state IN ('pending', 'received')",
-			state, detail, tx.now, g, n)
+		marked, err := tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE row = ? AND state IN ('pending', 'received')",
+			state, detail, tx.now, at)
 		if err != nil || marked > 0 {
 			return err
 		}
@@ -117,39 +122,86 @@ func (tx *Tx) MarkInput(generation string, n int64, state InputState, detail str
 	case next <= was:
 		return nil
 	}
-	_, err = tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE generation = ? AND n = ?", state, detail, tx.now, g, n)
+	_, err = tx.exec("UPDATE inputs SET state = ?, detail = ?, updated = ? WHERE row = ?", state, detail, tx.now, at)
 	return err
 }
 
 // FindInput returns an input and whether there is one.
-func (tx *Tx) FindInput(generation string, n int64) (Input, bool, error) {
-	list, err := tx.inputs(generation, "AND n = ?", n)
-	if err != nil || len(list) == 0 {
-		return Input{}, false, err
+func (tx *Tx) FindInput(generation string, n int64) (in Input, found bool, err error) {
+	at, err := tx.inputRow(generation, n)
+	if err != nil || at == 0 {
+		return in, false, err
 	}
-	return list[0], true, nil
+	found, err = tx.one(func(r *row) { in = scanInput(generation, r) }, "SELECT "+inputColumns+" FROM inputs WHERE row = ?", at)
+	return in, found, err
 }
 
 // InputsAfter returns the generation's inputs with higher numbers, in order.
 func (tx *Tx) InputsAfter(generation string, n int64) ([]Input, error) {
-	return tx.inputs(generation, "AND n > ? ORDER BY n", n)
+	rows, err := tx.inputRows(generation, n)
+	if err != nil {
+		return nil, err
+	}
+	return tx.inputs(generation, rows, "")
 }
 
 // InputsFor returns the generation's inputs of a command or request, in order.
 func (tx *Tx) InputsFor(generation, ref string) ([]Input, error) {
-	return tx.inputs(generation, "AND ref = ? ORDER BY n", ref)
+	rows, err := tx.inputRows(generation, 0)
+	if err != nil {
+		return nil, err
+	}
+	return tx.inputs(generation, rows, " AND ref = ?", ref)
 }
 
-// inputs are those of a generation that also meet a condition.
-func (tx *Tx) inputs(generation, and string, args ...any) ([]Input, error) {
+// chain finds inputs from the newest of a generation on. SQLite numbers rows anew when the last ones were removed: one of
+// another generation is none of these.
+const chain = `WITH RECURSIVE chain (row, n, before, generation) AS (
+	SELECT i.row, i.n, i.before, i.generation FROM %s p CROSS JOIN inputs i ON i.row = p.last_row AND i.generation = p.generation
+	UNION ALL SELECT i.row, i.n, i.before, i.generation FROM chain c CROSS JOIN inputs i ON i.row = c.before AND i.generation = c.generation AND i.n < c.n %s)
+	`
+
+// inputRows are the rows of the generation's inputs with higher numbers, in order.
+func (tx *Tx) inputRows(generation string, n int64) ([]int64, error) {
 	g, err := tx.reference(generation)
 	if err != nil {
 		return nil, err
 	}
-	var list []Input
+	var rows []int64
 	err = tx.query(func(r *row) error {
-		list = append(list, scanInput(generation, r))
+		rows = append(rows, r.int())
 		return nil
-	}, "SELECT "+inputColumns+" FROM inputs WHERE generation = ? "+and, append([]any{g}, args...)...)
-	return list, err
+	}, laterInputs, g, n, n)
+	slices.Reverse(rows)
+	return rows, err
+}
+
+var laterInputs = fmt.Sprintf(chain, "(SELECT generation, last_row FROM progress WHERE generation = ?)", "AND i.n > ?") + "SELECT row FROM chain WHERE n > ?"
+
+// inputRow is the row of an input; 0 when there is none. Most that are asked for are the newest of their generation.
+func (tx *Tx) inputRow(generation string, n int64) (int64, error) {
+	if n < 1 {
+		return 0, tx.usable()
+	}
+	if g := tx.known().generations[generation]; g != nil && g.LastInput == n {
+		return g.lastRow, tx.usable()
+	}
+	rows, err := tx.inputRows(generation, n-1)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	return rows[0], nil
+}
+
+// inputs are those of a generation in some rows that also meet a condition.
+func (tx *Tx) inputs(generation string, rows []int64, and string, args ...any) ([]Input, error) {
+	var list []Input
+	for _, at := range rows {
+		_, err := tx.one(func(r *row) { list = append(list, scanInput(generation, r)) },
+			"SELECT "+inputColumns+" FROM inputs WHERE row = ?"+and, append([]any{at}, args...)...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }

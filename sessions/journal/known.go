@@ -19,6 +19,7 @@ type known struct {
 	lastEvent   int64 // the node-wide number that was given last; 0: not known
 	highest     int64 // the highest of them that is in the journal
 	position    int64 // the highest of a command; 0: not known
+	input       int64 // the highest row of an input; 0: not known
 }
 
 // work is what a session has to do or to clear up: its commands that have not ended, and those whose outcome is unknown and

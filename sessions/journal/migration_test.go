@@ -198,7 +198,7 @@ func sameAsFourth(t *testing.T, j *Journal) {
 			PolicyDigest: "pd", EnvDigest: "ed", Rung: "r", Record: json.RawMessage(`{"b":1}`), Socket: "so", Spill: "sp", NativeID: "n", LastFrame: 3,
 			StartedAt: at(5), EndedAt: at(6), Verdict: "ve", Proof: "pr", number: 1}
 		second := want
-		second.ID, second.N, second.LastFrame, second.LastInput, second.EndedAt, second.number = "g2", 2, 8, 2, time.Time{}, 2
+		second.ID, second.N, second.LastFrame, second.LastInput, second.EndedAt, second.number, second.lastRow = "g2", 2, 8, 2, time.Time{}, 2, 2
 		same("generations", list, []Generation{want, second})
 		if err != nil {
 			return err
@@ -239,6 +239,96 @@ func sameAsFourth(t *testing.T, j *Journal) {
 		}
 		operation, _, err := tx.FindOperation("local", "k")
 		same("the operation", operation, Operation{"local", "k", "send", "busy", "m", "done", json.RawMessage(`{"r":1}`), 2, at(41), at(42)})
+		return err
+	})
+}
+
+// A journal of the fifth schema keeps the inputs of generations that came in turn, and its commands.
+func TestTailsMigration(t *testing.T) {
+	steps, err := migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := olderJournal(t, steps[:5])
+	const session = `INSERT INTO sessions (id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked, settings, evidence,
+		capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, first_seq, created)
+		VALUES ('%s', 'local', 'r', '/w', '', 'running', '', '', 0, '{}', '{}', '{}', '{}', '', 0, '', 'local', 'baton', '{}', '', '', 1, 1);
+		INSERT INTO heads VALUES (last_insert_rowid(), 0, 1);`
+	const command = `INSERT INTO commands VALUES (%d, %d, '%s', 'local', %d, '%s', '', '', '', 't', '', '{}', '', 0, '', 0, 0, '', 1, 1, %d);`
+	sql := fmt.Sprintf(session, "a") + fmt.Sprintf(session, "b")
+	for n, id := range []string{"a", "b"} {
+		sql += fmt.Sprintf(`INSERT INTO generations VALUES (NULL, 'g%s', '%s', 1, '/w', '', '[]', '', '', '', '', '', '', '', '', '', '', 1, 0, '', '');`, id, id) +
+			fmt.Sprintf(`INSERT INTO progress VALUES (%d, 0, %d);`, n+1, 3-n)
+	}
+	for i, generation := range []int{1, 2, 1, 2, 1} {
+		sql += fmt.Sprintf(`INSERT INTO inputs VALUES (%d, %d, 'prompt', 'c%d', 'p%d', 'pending', '', 1, 1);`, generation, i/2+1, i/2, i)
+	}
+	for i := range 3 {
+		state, settled := "completed", 5-i
+		if i == 2 {
+			state, settled = "queued", 0
+		}
+		sql += fmt.Sprintf(command, 2*i+1, 1, fmt.Sprint("c", i), 1, state, settled) + fmt.Sprintf(command, 2*i+2, 2, fmt.Sprint("c", i), 2, state, settled)
+	}
+	spoilSQL(t, path, sql)
+	j := checked(t, openAt(t, path, Options{}))
+	look := func(tx *Tx) error {
+		for generation, want := range map[string][]string{"ga": {"p0", "p2", "p4"}, "gb": {"p1", "p3"}} {
+			inputs, err := tx.InputsAfter(generation, 0)
+			if err != nil {
+				return err
+			}
+			var got []string
+			for i, in := range inputs {
+				if got = append(got, string(in.Payload)); in.N != int64(i+1) || in.Ref != fmt.Sprint("c", i) {
+					t.Errorf("input %d of %s is %+v", i, generation, in)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("inputs of %s are %v, want %v", generation, got, want)
+			}
+			if later, err := tx.InputsAfter(generation, 1); err != nil || len(later) != len(want)-1 || later[0].N != 2 {
+				t.Errorf("later inputs of %s are %+v, %v", generation, later, err)
+			}
+			if in, found, err := tx.FindInput(generation, 1); err != nil || !found || string(in.Payload) != want[0] {
+				t.Errorf("the first input of %s is %+v, %v", generation, in, err)
+			}
+			if of, err := tx.InputsFor(generation, "c1"); err != nil || len(of) != 1 || of[0].N != 2 {
+				t.Errorf("inputs of %s for c1 are %+v, %v", generation, of, err)
+			}
+		}
+		for _, id := range []string{"a", "b"} {
+			list, err := tx.ListCommands(id, 2, 10)
+			if err != nil || len(list) != 2 || list[0].CommandID != "c1" || list[1].CommandID != "c2" {
+				t.Errorf("commands of %s are %+v, %v", id, list, err)
+			}
+			open, err := tx.OpenCommands(id)
+			if err != nil || len(open) != 1 || open[0].CommandID != "c2" {
+				t.Errorf("open commands of %s are %+v, %v", id, open, err)
+			}
+			if last, found, err := tx.LastCommand(id); err != nil || !found || last.CommandID != "c0" {
+				t.Errorf("the last command of %s is %+v, %v", id, last, err)
+			}
+		}
+		return nil
+	}
+	view(t, j, look)
+	update(t, j, look)
+	update(t, j, func(tx *Tx) error {
+		n, err := tx.AppendInput("gb", InputPrompt, "c2", "p5")
+		if n != 3 {
+			t.Errorf("the next input is %d", n)
+		}
+		if err == nil {
+			err = tx.MarkInput("gb", 2, InputWritten, "d")
+		}
+		return err
+	})
+	view(t, j, func(tx *Tx) error {
+		inputs, err := tx.InputsAfter("gb", 1)
+		if len(inputs) != 2 || inputs[0].State != InputWritten || inputs[1].State != InputPending {
+			t.Errorf("the inputs are %+v", inputs)
+		}
 		return err
 	})
 }

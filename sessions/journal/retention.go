@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/batonmcp/baton/sessions"
 )
@@ -104,9 +105,10 @@ func (tx *Tx) purge() (int64, error) {
 		sql     string
 		session any
 	}{
-		{`DELETE FROM inputs WHERE rowid IN (SELECT i.rowid FROM generations g JOIN inputs i ON i.generation = g.number WHERE g.session = ? LIMIT ?)`, id},
+		{deleteInputs, id},
 		{`DELETE FROM requests WHERE n IN (SELECT n FROM requests WHERE session = ? LIMIT ?)`, id},
-		{`DELETE FROM commands WHERE position IN (SELECT position FROM commands WHERE session = ? LIMIT ?)`, session},
+		{`DELETE FROM commands WHERE position IN (SELECT position FROM commands WHERE session = ? AND settled = 0 LIMIT ?)`, session},
+		{`DELETE FROM commands WHERE position IN (SELECT position FROM commands WHERE session = ? AND settled > 0 LIMIT ?)`, session},
 		{`DELETE FROM progress WHERE generation IN (SELECT number FROM generations WHERE session = ? ORDER BY number LIMIT ?)`, id},
 		{`DELETE FROM generations WHERE number IN (SELECT number FROM generations WHERE session = ? ORDER BY number LIMIT ?)`, id},
 	} {
@@ -118,6 +120,11 @@ func (tx *Tx) purge() (int64, error) {
 	_, err = tx.exec("UPDATE sessions SET wiped = 1 WHERE n = ?", session)
 	return 1, err
 }
+
+// deleteInputs removes inputs of a session, the oldest first: the others are found from the newest one on.
+var deleteInputs = "DELETE FROM inputs WHERE row IN (" +
+	fmt.Sprintf(chain, "(SELECT generation, last_row FROM generations CROSS JOIN progress ON generation = number WHERE session = ?)", "") +
+	"SELECT row FROM chain ORDER BY row LIMIT ?)"
 
 // cutSessions is a session with events that were cut and are still in the file.
 const cutSessions = "WHERE first_seq > purged + 1 ORDER BY n LIMIT 1"

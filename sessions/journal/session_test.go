@@ -197,9 +197,11 @@ func TestI14_StartReadsLiveSessionsOnly(t *testing.T) {
 		for what, c := range map[string]struct{ sql, index string }{
 			"live sessions": {"SELECT " + sessionColumns + " FROM sessions " + liveSessions + " ORDER BY n", "sessions_live"},
 			"generations":   {"SELECT " + generationColumns + " FROM generations WHERE ended = 0 ORDER BY session", "generations_live"},
-			"open commands": {ofSession + openCommands + " ORDER BY position", "commands_ends"},
+			"open commands": {ofSession + openCommands + " ORDER BY position", "commands_open"},
 			"running":       {"SELECT * FROM commands WHERE session = ? AND steer = '' AND state IN ('submitted', 'accepted')", "commands_running"},
-			"last":          {"SELECT * FROM commands WHERE session = ? AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1", "commands_ends"},
+			"last":          {"SELECT * FROM commands WHERE session = ? AND settled > 0 ORDER BY settled DESC, position DESC LIMIT 1", "commands_settled"},
+			"a command":     {ofSession + "AND id = ?", "sqlite_autoindex_commands_1 (id=? AND session=?)"},
+			"all commands":  {ofSession + "AND position IN (" + positions + ")", "commands_settled (session=? AND settled>?)"},
 			"unknown":       {ofSession + unknownCommands, "commands_unknown"},
 			"requests":      {"SELECT * FROM requests WHERE session = ? AND state IN ('pending', 'answering') ORDER BY n", "requests_open"},
 			"events":        {"SELECT * FROM events WHERE session = ? AND seq > ? ORDER BY seq", "events_session"},
