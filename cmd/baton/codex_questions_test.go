@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/batonmcp/baton/sessions"
@@ -94,7 +95,9 @@ var codexQuestions = []codexScenario{
 	{"an MCP server of the session's own is there, and its environment is nowhere else", func(x *codexRun) {
 		const secret = "sesame-4711"
 		s := x.create(args{"mcp_servers": []args{{"name": "own", "command": self(x.t), "args": []string{fixtureServer}, "env": args{"OWN_TOKEN": secret}}}})
-		x.send(s.SessionID, "c", "[mcp own look] [text over]", sessions.CommandCompleted)
+		for n := 0; n == 0 || n < 30 && !strings.Contains(x.output(), "seen by the fixture"); n++ { // Codex does not wait for it
+			x.send(s.SessionID, fmt.Sprint("c-", n), "[mcp own look] [text over]", sessions.CommandCompleted)
+		}
 		x.want(strings.Contains(x.output(), "seen by the fixture"), "the model was told %q", x.output())
 		for _, p := range x.processes() {
 			x.want(!strings.Contains(p.Args, secret), "a command line has the secret: %s", p.Args)

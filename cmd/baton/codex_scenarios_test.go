@@ -205,7 +205,7 @@ func (x *codexRun) configure(toml string) {
 // server puts the MCP server of the tests into the configuration, as "fixture".
 func (x *codexRun) server() {
 	x.t.Helper()
-	x.configure(fmt.Sprintf("\n[mcp_servers.fixture]\ncommand = %q\nargs = [%q]\n", self(x.t), fixtureServer))
+	x.configure(awaited(fmt.Sprintf("\n[mcp_servers.fixture]\ncommand = %q\nargs = [%q]\n", self(x.t), fixtureServer), "fixture"))
 }
 
 // launcher puts the same server into the configuration behind a program that is there at once and starts it, as npx does,

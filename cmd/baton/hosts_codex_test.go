@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/batonmcp/baton/fixtures/responses"
 )
@@ -19,6 +20,9 @@ var codexAsHost = mcpHost{
 		if err := responses.WriteHome(w.path("codex"), mock.URL); err != nil {
 			w.t.Fatal(err)
 		}
+	},
+	settle: func(w *world) {
+		w.write("codex/config.toml", awaited(string(w.read(w.path("codex/config.toml"))), "baton"))
 	},
 	connect: func(w *world, url, secret string) {
 		add := exec.Command(os.Getenv("BATON_TEST_CODEX"), "mcp", "add", "baton", "--url", url, "--bearer-token-env-var", "BATON_TOKEN")
@@ -53,6 +57,13 @@ var codexAsHost = mcpHost{
 		r.write(args{"id": r.n, "method": "turn/interrupt", "params": args{"threadId": r.thread, "turnId": r.turnID}})
 	},
 	read: readCodex,
+}
+
+// awaited has Codex wait for an MCP server of its configuration: it begins a thread meanwhile, and what a model calls before
+// the server is there is no tool.
+func awaited(config, server string) string {
+	table := "[mcp_servers." + server + "]\n"
+	return strings.Replace(config, table, table+"required = true\nstartup_timeout_sec = 60\n", 1)
 }
 
 // codexCall makes a request and returns its result.

@@ -34,6 +34,9 @@ func TestRealHostsOverHTTP(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.connect(w, url, token.Secret)
+			if h.settle != nil {
+				h.settle(w)
+			}
 			f := w.openHTTP(url, token.Secret)
 			x := &hostScenario{mcpHost: h, world: w, f: f, session: sessions.NewID(), remote: true}
 			x.nobodyThere()
@@ -57,7 +60,7 @@ func (x *hostScenario) serverKilled(url string) {
 	again := x.send(prompt, args{"command_id": "seven"})
 	r := x.attended(x.world)
 	r.prompt(r, x.script(x.t, again))
-	x.working(prompt)
+	x.working(r, prompt)
 	before := len(r.failed)
 	x.killHost()
 	r.end()

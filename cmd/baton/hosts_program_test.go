@@ -21,6 +21,8 @@ type mcpHost struct {
 	names     bool   // it sends an id of its own with each call, which is then its key
 	// prepare starts a mock of its provider, writes its configuration and adds to the environment of the world.
 	prepare func(w *world)
+	// settle changes what was registered; nil: nothing.
+	settle func(w *world)
 	// connect registers a server over HTTP.
 	connect func(w *world, url, secret string)
 	// allow lets a destructive tool be called with nobody there; nil: every tool may be.
@@ -74,6 +76,9 @@ func (h *mcpHost) ready(t *testing.T) *world {
 	h.prepare(w)
 	if out, errs, status := w.verb("install", h.name, "--command", self(t), "--prove=false"); status != 0 {
 		t.Fatalf("%d %s %s", status, out, errs)
+	}
+	if h.settle != nil {
+		h.settle(w)
 	}
 	return w
 }
@@ -242,6 +247,10 @@ func resultOf[R any](r *hostRun, n int) (v R) {
 	r.w.t.Helper()
 	if n >= len(r.results) {
 		r.w.t.Fatalf("%s: %d results, failed calls %q\n%s", r.name, len(r.results), r.failed, r.errs.Bytes())
+	}
+	var refused struct{ Error json.RawMessage }
+	if err := json.Unmarshal(r.results[n], &refused); err != nil || refused.Error != nil {
+		r.w.t.Fatalf("%s: call %d of this run: %s (%v)\n%s", r.name, n, r.results[n], err, r.errs.Bytes())
 	}
 	if err := json.Unmarshal(r.results[n], &v); err != nil {
 		r.w.t.Fatalf("%s: %v in %s", r.name, err, r.results[n])

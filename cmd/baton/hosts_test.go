@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -157,10 +158,16 @@ func (x *hostScenario) release(file string) {
 	}
 }
 
-// working waits until the agent has a prompt.
-func (x *hostScenario) working(prompt string) {
+// working waits until the agent has the prompt of a run.
+func (x *hostScenario) working(r *hostRun, prompt string) {
 	x.t.Helper()
 	await(x.t, "the prompt at the agent", func() bool { return x.times(prompt) > 0 })
+	if x.times(prompt) == 0 {
+		r.cmd.Process.Kill()
+		said, _ := io.ReadAll(r.out)
+		_ = r.cmd.Wait() // killed
+		x.t.Fatalf("%s said %s\n%s", x.name, said, r.errs.Bytes())
+	}
 }
 
 // frontEndKilled: the model makes a call again whose front end died under it, through a front end that the host has started
@@ -171,7 +178,7 @@ func (x *hostScenario) frontEndKilled() {
 	r := x.attended(x.world)
 	again := x.send(prompt, args{"command_id": "four"})
 	r.prompt(r, x.script(x.t, again))
-	x.working(prompt)
+	x.working(r, prompt)
 	before := len(r.failed)
 	r.killFront()
 	r.end()
@@ -197,7 +204,7 @@ func (x *hostScenario) hostKilled() {
 	again := x.send(prompt, args{"command_id": "five"})
 	r := x.attended(x.world)
 	r.prompt(r, x.script(x.t, again))
-	x.working(prompt)
+	x.working(r, prompt)
 	r.kill()
 	list := call[sessions.ListResult](x.f, "session_list", args{})
 	if len(list.Sessions) != 1 || list.Sessions[0].Running == nil || list.Sessions[0].Running.CommandID != "five" {
