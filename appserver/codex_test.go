@@ -56,7 +56,7 @@ func tempDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for end := time.Now().Add(10 * time.Second); os.RemoveAll(dir) != nil; {
+		for end := time.Now().Add(patience); os.RemoveAll(dir) != nil; {
 			if time.Now().After(end) {
 				t.Errorf("%s is still being written to", dir)
 				return

@@ -113,7 +113,7 @@ func TestDeafAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out, said := io.Pipe()
 			defer said.Close()
-			c := New(out, pipe.w, Options{WriteTimeout: 300 * time.Millisecond})
+			c := New(out, pipe.w, Options{WriteTimeout: time.Second})
 			defer c.Close()
 			result := make(chan error, 1)
 			go func() {
