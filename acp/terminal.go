@@ -103,8 +103,11 @@ func (a *Agent) startTerminal(spec terminalSpec) (*terminal, error) {
 	a.terminals.open[t.id] = t
 	drained := make(chan struct{})
 	a.helpers.Go(func() {
-		defer close(drained)
-		io.Copy(t.output, read)
+		held := t.collect()
+		close(drained)
+		if held {
+			_, _ = io.Copy(t.output, read)
+		}
 	})
 	a.helpers.Go(func() {
 		select {
@@ -112,9 +115,11 @@ func (a *Agent) startTerminal(spec terminalSpec) (*terminal, error) {
 		case <-a.ending:
 			return
 		}
+		_ = read.SetReadDeadline(time.Now().Add(drainGrace)) // a pipe has one
 		select {
 		case <-drained:
-		case <-time.After(drainGrace):
+		case <-a.ending:
+			return
 		}
 		select {
 		case a.tasks <- func() { a.terminalExited(t) }:
@@ -122,6 +127,38 @@ func (a *Agent) startTerminal(spec terminalSpec) (*terminal, error) {
 		}
 	})
 	return t, nil
+}
+
+// collect keeps what the program writes, to the end of that, or to the deadline of the pipe and all that was written before
+// it: on a busy machine it may still lie there. held tells whether somebody may write more.
+func (t *terminal) collect() (held bool) {
+	_, err := io.Copy(t.output, t.read)
+	if !errors.Is(err, os.ErrDeadlineExceeded) || t.read.SetReadDeadline(time.Time{}) != nil {
+		return false
+	}
+	t.takeRest()
+	return true
+}
+
+// takeRest takes what lies in the pipe, and does not wait for more.
+func (t *terminal) takeRest() {
+	conn, err := t.read.SyscallConn()
+	if err != nil {
+		return
+	}
+	piece := make([]byte, 64<<10)
+	_ = conn.Read(func(fd uintptr) bool {
+		for taken := 0; taken < maxTerminal; { // somebody may write without end
+			n, err := syscall.Read(int(fd), piece)
+			if n > 0 {
+				taken += n
+				_, _ = t.output.Write(piece[:n])
+			} else if err != syscall.EINTR {
+				break
+			}
+		}
+		return true
+	})
 }
 
 // terminalExited answers whoever waits for the end of a program.

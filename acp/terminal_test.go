@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
@@ -281,6 +282,45 @@ func TestToolShowsItsTerminal(t *testing.T) {
 	e := f.rec.await(sessions.EventToolCompleted)
 	if e.Tool.Output != "shown\n" || e.Tool.Exit == nil || *e.Tool.Exit != 4 || e.Tool.Status != "failed" {
 		t.Errorf("tool %+v", e.Tool)
+	}
+}
+
+// What a program wrote before its end is its output, however late it is read, and whoever holds the pipe.
+func TestOutputIsTakenBehindTheDeadline(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	o := &terminal{read: read, output: &output{max: 100}}
+	o.output.mu.Lock() // who reads is late
+	held := make(chan bool)
+	go func() { held <- o.collect() }()
+	for _, text := range []string{"one ", "two "} {
+		if _, err := write.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := read.SetReadDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	o.output.mu.Unlock()
+	if !<-held {
+		t.Error("nobody holds the pipe")
+	}
+	if text, _ := o.output.text(); text != "one two " {
+		t.Errorf("%q", text)
+	}
+	go func() { held <- o.collect() }()
+	if _, err := write.WriteString("three"); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	if <-held {
+		t.Error("somebody still holds the pipe")
+	}
+	if text, _ := o.output.text(); text != "one two three" {
+		t.Errorf("and then %q", text)
 	}
 }
 
