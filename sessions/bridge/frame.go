@@ -68,6 +68,8 @@ type Frame struct {
 	Channel int             `json:"ch,omitempty"` // 0: the session; more streams may follow
 	Kind    Kind            `json:"k,omitempty"`
 	Body    json.RawMessage `json:"b,omitempty"`
+
+	Event *sessions.Event `json:"-"` // the body, for whoever has decoded it before
 }
 
 // Attach is the body of a host's first frame.

@@ -49,6 +49,9 @@ func decode[T any](f bridge.Frame) (v T, err error) {
 func (a *applier) apply(tx *journal.Tx, c *changes, f bridge.Frame) error {
 	switch f.Kind {
 	case bridge.OutEvent:
+		if f.Event != nil {
+			return a.event(tx, c, *f.Event)
+		}
 		e, err := decode[sessions.Event](f)
 		if err != nil {
 			return err

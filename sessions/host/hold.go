@@ -25,6 +25,11 @@ func (t *tender) hold(f bridge.Frame) {
 		last = t.held[n-1].N
 	}
 	if f.IsOut() && f.N > last {
+		if f.Kind == bridge.OutEvent {
+			if e, err := decode[sessions.Event](f); err == nil {
+				f.Event = &e // now, while more is on its way, and not when all wait for it
+			}
+		}
 		t.held = append(t.held, f)
 		t.urgent = t.urgent || !quiet(f)
 	}
