@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -104,7 +105,9 @@ func (b *Bridge) serve(c *hostConn) {
 			if b.receive(c, f) {
 				failpoint.Hit("bridge.input.received")
 				c.received.Store(f.N)
-				b.spool.wake()
+				if f.Kind != InPrompt { // of which the host hears with what becomes of it: the agent is to have it first
+					b.spool.wake()
+				}
 			}
 		}
 	}
@@ -207,26 +210,28 @@ func (c *hostConn) deliver(s *spool) error {
 		}
 		c.pong = n
 	}
-	if n := c.received.Load(); n > c.told && !c.gone.Load() {
-		line, err := frameOf(typeGot, n, "", nil)
+	bufs, n := net.Buffers(batch), uint64(len(batch))
+	got := c.received.Load()
+	if got > c.told && !c.gone.Load() {
+		line, err := frameOf(typeGot, got, "", nil)
 		if err != nil {
 			return err
 		}
-		if _, err := c.Write(line); err != nil {
-			return err
-		}
-		c.told = n
+		bufs = slices.Insert(bufs, 0, line)
 	}
-	if len(batch) == 0 {
+	if len(bufs) == 0 {
 		return nil
 	}
-	failpoint.Hit("bridge.frames.before")
-	n := uint64(len(batch))
-	bufs := net.Buffers(batch)
+	if n > 0 {
+		failpoint.Hit("bridge.frames.before")
+	}
 	if _, err := bufs.WriteTo(c.Conn); err != nil {
 		return err
 	}
-	c.sent += n
+	c.sent, c.told = c.sent+n, got
+	if n == 0 {
+		return nil
+	}
 	failpoint.Hit("bridge.frames.after")
 	return nil
 }
