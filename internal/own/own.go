@@ -17,6 +17,11 @@ var tolerant = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.All
 // Unmarshal decodes one value into what v points to.
 func Unmarshal(b []byte, v any) error { return json.Unmarshal(b, v, tolerant) }
 
+// UnmarshalStrict is Unmarshal, and refuses members that v has no place for.
+func UnmarshalStrict(b []byte, v any) error {
+	return json.Unmarshal(b, v, tolerant, json.RejectUnknownMembers(true))
+}
+
 // full has members left out as encoding/json does, and maps in the order of their names.
 var full = json.JoinOptions(tolerant, jsonv1.OmitEmptyWithLegacySemantics(true), json.Deterministic(true))
 

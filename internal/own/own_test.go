@@ -113,3 +113,18 @@ func same(want, got any) bool {
 	}
 	return want == got
 }
+
+// A member that nothing is there for is refused where it is asked for, and text behind the value everywhere.
+func TestStrict(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		ok   bool
+	}{{`{"text":"x"}`, true}, {`{"text":"x","texts":1}`, false}, {`{"Text":"x"}`, false}, {`{"text":"x"}{}`, false}, {`{"text":`, false}} {
+		var a sessions.SendArgs
+		if err := own.UnmarshalStrict([]byte(c.text), &a); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.text, err)
+		} else if c.ok && a.Text != "x" {
+			t.Errorf("%s is read as %+v", c.text, a)
+		}
+	}
+}

@@ -17,6 +17,16 @@ func appendJSON(line []byte, v any) ([]byte, error) {
 	return append(line, clean(bytes.TrimSuffix(b.Bytes(), []byte("\n")))...), nil
 }
 
+// appendText is appendJSON for a string, which is mostly a name.
+func appendText(line []byte, s string) ([]byte, error) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return appendJSON(line, s)
+		}
+	}
+	return append(append(append(line, '"'), s...), '"'), nil
+}
+
 // clean repairs what a json.RawMessage carries past the encoder.
 //   - Bytes that are not UTF-8: Codex exits on the first (0.171.0), with every thread it holds.
 //   - Escapes of half a surrogate pair: Codex drops the message without an answer (0.171.0).

@@ -36,7 +36,7 @@ func (c *Conn) Call(ctx context.Context, method string, params any) (*Call, erro
 	c.pending[call.id] = call // before the write: the response may be read before the write returns
 	c.mu.Unlock()
 
-	line, err := appendJSON([]byte(`{"jsonrpc":"2.0","id":`), call.id)
+	line, err := appendText([]byte(`{"jsonrpc":"2.0","id":`), call.id)
 	if err == nil {
 		line = append(append(line, ','), body...)
 		id := jsonrpc2.ID{Str: call.id, IsString: true}
@@ -92,7 +92,7 @@ func (c *Conn) reply(ctx context.Context, id ID, member string, v any) error {
 
 // message is the part of a line from "method" to its end.
 func message(method string, params any) ([]byte, error) {
-	line, err := appendJSON([]byte(`"method":`), method)
+	line, err := appendText([]byte(`"method":`), method)
 	if err != nil {
 		return nil, err
 	}

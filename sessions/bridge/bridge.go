@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/batonmcp/baton/internal/failpoint"
+	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -275,7 +276,7 @@ func (b *Bridge) take(f Frame) {
 func (b *Bridge) input(f Frame, into any, do func() (ref string, err error)) {
 	failpoint.Hit("bridge.input.begin")
 	res := InputResult{N: f.N, Kind: f.Kind, State: InputWritten}
-	err := json.Unmarshal(f.Body, into)
+	err := own.Unmarshal(f.Body, into)
 	if err != nil {
 		err = sessions.Errorf(sessions.CodeInternal, "input %d could not be read: %w", f.N, errors.Join(err, sessions.ErrNotWritten)).
 			Do("close the session and resume it: it then gets a bridge of the host's version")

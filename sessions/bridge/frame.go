@@ -195,6 +195,10 @@ func frameOf(typ string, n uint64, kind Kind, body any) ([]byte, error) {
 		b.Write(quoted(string(kind)))
 	}
 	b.WriteString(`,"b":`)
+	if body == nil {
+		b.WriteString("null}\n")
+		return b.Bytes(), nil
+	}
 	if err := encodeTo(b, body); err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", typ, kind, err)
 	}
@@ -204,6 +208,9 @@ func frameOf(typ string, n uint64, kind Kind, body any) ([]byte, error) {
 }
 
 func quoted(s string) []byte {
+	if _, rest, ok := plain([]byte(s + `"`)); ok && len(rest) == 0 {
+		return []byte(`"` + s + `"`)
+	}
 	q, _ := json.Marshal(s) // strings always encode
 	return q
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/batonmcp/baton/internal/failpoint"
+	"github.com/batonmcp/baton/internal/own"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -245,8 +246,12 @@ func bodyOf(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// decode reads the body of a call, strictly.
-func decode(body []byte, into any) error {
+// decode reads the body of a call, strictly. encoding/json says what is wrong with one.
+func decode[T any](body []byte, into *T) error {
+	if own.UnmarshalStrict(body, into) == nil {
+		return nil
+	}
+	*into = *new(T)
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
