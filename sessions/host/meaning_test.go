@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -10,6 +11,40 @@ import (
 	"github.com/batonmcp/baton/sessions/bridge"
 	"github.com/batonmcp/baton/sessions/journal"
 )
+
+// I04: a send means what it would as any other call: every member of it, whatever is in it.
+func TestI04_MeaningOfASend(t *testing.T) {
+	same := func(a sessions.SendArgs) {
+		t.Helper()
+		if got, want := meantBySend(a), meant("send", a); got != nil && string(got) != string(want) {
+			t.Errorf("%+v means\n%s\nand was to mean\n%s", a, got, want)
+		}
+	}
+	for i := range reflect.TypeFor[sessions.SendArgs]().NumField() {
+		a := sessions.SendArgs{SessionID: "s", Text: "t"}
+		switch f := reflect.ValueOf(&a).Elem().Field(i).Addr().Interface().(type) {
+		case *string:
+			*f = "<é>\u2028\"\\"
+		case *int:
+			*f = 1 << 40
+		case **int:
+			*f = ptr(3)
+		case *[]string:
+			*f = []string{"b", "a"}
+		case *sessions.Guard:
+			*f = sessions.Guard{LeaseID: "l", Generation: "g"}
+		default:
+			t.Fatalf("no value for member %d, a %T", i, f)
+		}
+		if meantBySend(a) == nil {
+			t.Errorf("%+v is not written by itself", a)
+		}
+		same(a)
+	}
+	for _, text := range []string{"", "\xff", "\ufffd", `\ufffd`, "a\x00\x7f", "\xed\xa0\x80"} {
+		same(sessions.SendArgs{SessionID: text, Text: text, Images: []string{text}, Model: text})
+	}
+}
 
 // I04: what is and what is not part of a call's meaning.
 func TestI04_Meaning(t *testing.T) {
