@@ -35,6 +35,8 @@ func fromKinfo(k *unix.KinfoProc) procInfo {
 	}
 }
 
+func lastPID() string { return "" }
+
 func processes() []procInfo {
 	list, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {

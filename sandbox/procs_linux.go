@@ -76,6 +76,16 @@ func readStat(pid int) (procInfo, error) {
 	return i, errors.Join(errs[:]...)
 }
 
+// lastPID is the number that was given last in our pid namespace, the last field of /proc/loadavg.
+func lastPID() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	f := strings.Fields(string(b))
+	if err != nil || len(f) < 5 {
+		return ""
+	}
+	return f[4]
+}
+
 // processes lists what /proc shows.
 func processes() []procInfo {
 	d, err := os.Open("/proc")

@@ -244,6 +244,14 @@ func (r *Reaper) Born(since time.Time) []Proc {
 	return out
 }
 
+// Begun changes when a process or a thread of the session begins. It is "" where the session has no pid namespace.
+func (r *Reaper) Begun() string {
+	if r.place.Rung != PIDNamespace {
+		return ""
+	}
+	return lastPID()
+}
+
 // census lists the living processes of the session. In a pid namespace that is everything; elsewhere what ancestry, the
 // session ids of our own children and the marker lead to.
 func (r *Reaper) census() []procInfo {

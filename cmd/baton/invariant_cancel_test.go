@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -158,4 +161,40 @@ func TestI09_InterruptedMeansNothingIsLeft(t *testing.T) {
 			}
 		})
 	}
+}
+
+// I09: what hops from pid to pid is met by no single look at the process table. A turn that left it behind is told as
+// interrupted only when it is gone.
+func TestI09_InterruptedMeansNothingHops(t *testing.T) {
+	t.Parallel()
+	w := recordedWorld(t)
+	f := w.open()
+	defer f.close()
+	s := w.create(f, scripted[0], nil)
+	if s.Containment.Rung != "pid_namespace" {
+		t.Skip("SKIPPED: without a pid namespace nothing is proven")
+	}
+	const hops = 20000 // bounds it, should it be left
+	script := fmt.Sprintf("echo >>hops\n[ $1 -lt %d ] || exit 0\nsh hop.sh $(($1+1)) &\n", hops)
+	if err := os.WriteFile(filepath.Join(s.Cwd, "hop.sh"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hopped := func() int64 {
+		st, err := os.Stat(filepath.Join(s.Cwd, "hops"))
+		if err != nil {
+			return 0
+		}
+		return st.Size()
+	}
+	call[sessions.SendResult](f, "session_send", args{"session_id": s.SessionID, "command_id": "hops", "text": "[keep][say 1][run setsid sh hop.sh 0 & sleep 4322]"})
+	await(t, "the hops", func() bool { return hopped() > 20 && len(w.asleep("4322")) == 1 })
+	got := call[sessions.CancelResult](f, "session_cancel", args{"session_id": s.SessionID, "command_id": "hops"})
+	before := hopped()
+	for range 50 {
+		w.find("hop.sh")
+	}
+	if after := hopped(); got.Command.State == sessions.CommandInterrupted && after > before || before >= hops {
+		t.Errorf("%+v, and it hops on from %d to %d", got.Command, before, after)
+	}
+	t.Log(got.Command.State, got.Command.Reason, before)
 }

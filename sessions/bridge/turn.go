@@ -173,14 +173,14 @@ func (b *Bridge) proveInterrupted(s sessions.Settlement, t *turn) sessions.Settl
 		return s
 	}
 	end := time.Now().Add(leftoverGrace)
-	left := b.leftOver(p, t)
+	left, sure := b.leftOver(p, t)
 	for len(left) > 0 && time.Now().Before(end) {
 		select {
 		case <-time.After(25 * time.Millisecond):
 		case <-p.child.Done():
 			return s
 		}
-		left = b.leftOver(p, t)
+		left, sure = b.leftOver(p, t)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -193,11 +193,14 @@ func (b *Bridge) proveInterrupted(s sessions.Settlement, t *turn) sessions.Settl
 				killed++
 			}
 		}
-		left = b.leftOver(p, t)
+		left, sure = b.leftOver(p, t)
 	}
-	if len(left) > 0 {
+	if len(left) > 0 || !sure {
 		s.State = sessions.CommandCancelUnconfirmed
 		s.Reason = "the agent ended the turn, but processes that it or an earlier turn started are still there"
+		if len(left) == 0 {
+			s.Reason = "the agent ended the turn, but processes begin and end in the session faster than they can be listed"
+		}
 		return s
 	}
 	if killed > 0 {
@@ -240,7 +243,24 @@ func (b *Bridge) noteCommands() {
 	}
 }
 
-func (b *Bridge) leftOver(p *agentProcess, t *turn) []sandbox.Proc {
+// looks is how often it is looked whether anything is left while processes begin in the middle of each look.
+const looks = 100
+
+// leftOver lists what a turn left behind. That nothing was seen is sure only when nothing began while it was looked: what
+// is begun in the middle of a look, by what ends in the middle of it, is not met.
+func (b *Bridge) leftOver(p *agentProcess, t *turn) (left []sandbox.Proc, sure bool) {
+	for range looks {
+		began := b.o.Reaper.Begun()
+		left = b.look(p, t)
+		if sure = b.o.Reaper.Begun() == began; sure || len(left) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return left, sure
+}
+
+func (b *Bridge) look(p *agentProcess, t *turn) []sandbox.Proc {
 	helper := b.helpers(p)
 	left := slices.DeleteFunc(b.o.Reaper.Born(t.started), func(proc sandbox.Proc) bool {
 		return proc.PID == p.child.PID() || helper(proc)
