@@ -121,7 +121,7 @@ func (d *driver) create(prompt bool) error {
 // order makes the next order for the current session, and does not send it.
 func (d *driver) order(script string, want sessions.CommandState, words int) *order {
 	o := &order{id: sessions.NewID(), session: d.session, tool: "session_send", want: want, words: words, asked: map[string]struct{}{}}
-	o.tag = "#" + o.id[:8]
+	o.tag = "#" + o.id[len(o.id)-12:]
 	o.args = args{"session_id": d.session, "command_id": o.id, "text": o.tag + " " + script}
 	d.orders = append(d.orders, o)
 	return o
@@ -180,7 +180,7 @@ func (d *driver) finish(o *order) error {
 }
 
 func (d *driver) approve(yes bool) error {
-	file := filepath.Join(d.work, "effect-"+sessions.NewID()[:8])
+	file := filepath.Join(d.work, "effect-"+sessions.NewID())
 	o := d.order("[approve printf x >> "+file+"]", sessions.CommandCompleted, 0)
 	o.effect, o.runs = file, yes
 	return d.finish(o)
