@@ -42,8 +42,12 @@ func DecodeCursor(session, cursor string) (int64, error) {
 	return seq, nil
 }
 
-// NewID makes a session, generation, command, request or lease id, or a key: a lowercase UUID that begins with the time, so
-// that the journal's indexes grow at their ends.
+// NewSessionID makes a session's id: a lowercase UUID whose beginning alone tells it from others, since people name a
+// session by that.
+func NewSessionID() string { return uuid.NewString() }
+
+// NewID makes a generation, command, request or lease id, or a key: a lowercase UUID that begins with the time, so that the
+// journal's indexes grow at their ends.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // CheckUUID refuses anything that is not a lowercase UUID in its canonical form; what names the argument in the error.

@@ -57,7 +57,7 @@ func TestIDs(t *testing.T) {
 			t.Errorf("%s as a UUID: %v", name, err)
 		}
 	}
-	for _, id := range []string{someSession, NewID(), DerivedID("session", "p", "k")} {
+	for _, id := range []string{someSession, NewID(), NewSessionID(), DerivedID("session", "p", "k")} {
 		if err := CheckUUID("session_id", id); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -71,6 +71,9 @@ func TestIDs(t *testing.T) {
 		if err := CheckName("key", id); CodeOf(err) != CodeInvalidParams {
 			t.Errorf("%q as a name: %v", id, err)
 		}
+	}
+	if a, b := NewSessionID(), NewSessionID(); a[:8] == b[:8] {
+		t.Errorf("%s and %s begin alike", a, b)
 	}
 	// Names are compared byte for byte and never become paths.
 	for _, id := range []string{"A", "a", "..", "a/b", "CON", "turn:1#2", strings.Repeat("a", 128)} {

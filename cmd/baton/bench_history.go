@@ -114,7 +114,7 @@ func (h *benchHome) journal(ctx context.Context, do func(*journal.Journal) error
 
 // benchHistory adds an ended session of n events.
 func benchHistory(ctx context.Context, j *journal.Journal, n int) (string, error) {
-	id, generation := sessions.NewID(), sessions.NewID()
+	id, generation := sessions.NewSessionID(), sessions.NewID()
 	err := j.Update(ctx, func(tx *journal.Tx) error {
 		if err := tx.InsertSession(&journal.Session{ID: id, Principal: benchCaller.Principal, Runner: benchCodex, Generation: generation, HadTurn: true}); err != nil {
 			return err

@@ -62,7 +62,7 @@ func benchIntents(ctx context.Context, j *journal.Journal, callers int, slice ti
 	type target struct{ session, generation string }
 	targets := make([]target, callers)
 	for i := range targets {
-		t := target{sessions.NewID(), sessions.NewID()}
+		t := target{sessions.NewSessionID(), sessions.NewID()}
 		targets[i] = t
 		err := j.Update(ctx, func(tx *journal.Tx) error {
 			if err := tx.InsertSession(&journal.Session{ID: t.session, Principal: "bench", Generation: t.generation}); err != nil {

@@ -69,7 +69,7 @@ func (f *Front) Create(ctx context.Context, a sessions.CreateArgs, w Wait) error
 // the first attempt.
 func name(a *sessions.CreateArgs) {
 	if a.SessionID == "" && a.Key == "" {
-		a.SessionID = sessions.NewID()
+		a.SessionID = sessions.NewSessionID()
 	}
 }
 

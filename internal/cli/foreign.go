@@ -149,7 +149,7 @@ func lastTold(events []sessions.Event, n int) []sessions.Event {
 // Adopt makes a session of a conversation.
 func (f *Front) Adopt(ctx context.Context, a sessions.AdoptArgs) error {
 	if a.SessionID == "" && a.Key == "" {
-		a.SessionID = sessions.NewID()
+		a.SessionID = sessions.NewSessionID()
 	}
 	var res sessions.CreateResult
 	for { // an agent that reads a long conversation takes its time

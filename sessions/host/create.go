@@ -113,7 +113,7 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a creation) (cr
 		return was, false, err
 	}
 	if a.SessionID == "" {
-		a.SessionID = sessions.NewID()
+		a.SessionID = sessions.NewSessionID()
 		if a.Key != "" {
 			a.SessionID = sessions.DerivedID("session", who.Principal, a.Key)
 		}

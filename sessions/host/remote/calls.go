@@ -16,7 +16,7 @@ func (c *Client) RunnerList(ctx context.Context, who sessions.Caller, a sessions
 // a key of the caller's they would be part of a meaning that the caller could not repeat.
 func (c *Client) Create(ctx context.Context, who sessions.Caller, a sessions.CreateArgs) (sessions.CreateResult, error) {
 	if a.SessionID == "" && a.Key == "" {
-		a.SessionID = sessions.NewID()
+		a.SessionID = sessions.NewSessionID()
 		if a.Prompt != "" && a.CommandID == "" {
 			a.CommandID = sessions.NewID()
 		}
@@ -97,7 +97,7 @@ func (c *Client) ForeignRead(ctx context.Context, who sessions.Caller, a session
 // Adopt implements sessions.ForeignAPI.
 func (c *Client) Adopt(ctx context.Context, who sessions.Caller, a sessions.AdoptArgs) (sessions.CreateResult, error) {
 	if a.SessionID == "" && a.Key == "" {
-		a.SessionID = sessions.NewID()
+		a.SessionID = sessions.NewSessionID()
 	}
 	return invoke[sessions.CreateResult](ctx, c, verbAdopt, first(a.Key, a.SessionID), who, a,
 		func(a *sessions.AdoptArgs, spent time.Duration) {
