@@ -87,29 +87,40 @@ func (h *Held) Place() (there, lost bool) {
 	return false, have.Nlink == 0
 }
 
-// Announce writes one line into the lock file for those who look for the holder: where it listens. A line left by a
-// holder that died is only a hint that leads nowhere.
+// Announce writes into the lock file, for those who look for the holder, where it listens, and which file says so: a copy
+// of the folder has no holder, and whoever looks into the copy must not be answered for it by the original's. A line left by
+// a holder that died is only a hint that leads nowhere.
 func (h *Held) Announce(line string) error {
-	if len(line) >= maxNote {
-		return fmt.Errorf("announcement of %d bytes is longer than %d", len(line), maxNote)
+	var st unix.Stat_t
+	if err := unix.Fstat(int(h.file.Fd()), &st); err != nil {
+		return err
+	}
+	note := fmt.Sprintf("%s\n%d\n", line, st.Ino)
+	if len(note) > maxNote {
+		return fmt.Errorf("announcement of %d bytes is longer than %d", len(note), maxNote)
 	}
 	if err := h.file.Truncate(0); err != nil {
 		return err
 	}
-	_, err := h.file.WriteAt([]byte(line+"\n"), 0)
+	_, err := h.file.WriteAt([]byte(note), 0)
 	return err
 }
 
-// Announced reads what the holder of the lock announced, "" when that is nothing.
+// Announced reads what the holder of the lock announced, "" when that is nothing or was said in another file.
 func Announced(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
+	var st unix.Stat_t
 	b, err := io.ReadAll(io.LimitReader(f, maxNote))
-	line, _, whole := bytes.Cut(b, []byte("\n"))
-	if err != nil || !whole {
+	if err != nil || unix.Fstat(int(f.Fd()), &st) != nil {
+		return ""
+	}
+	line, rest, whole := bytes.Cut(b, []byte("\n"))
+	ino, _, said := bytes.Cut(rest, []byte("\n")) // an older host says no more than the line
+	if !whole || said && string(ino) != fmt.Sprint(st.Ino) {
 		return ""
 	}
 	return string(line)

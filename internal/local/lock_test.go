@@ -153,6 +153,22 @@ func TestAnnounce(t *testing.T) {
 	if err := h.Announce(strings.Repeat("x", maxNote)); err == nil {
 		t.Error("a line that could not be read back was taken")
 	}
+	copied := filepath.Join(filepath.Dir(path), "copy")
+	b, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(copied, b, 0o600))
+	if got := Announced(copied); got != "" {
+		t.Errorf("a copy of the file: %q", got)
+	}
+	moved := filepath.Join(filepath.Dir(path), "moved")
+	must(t, os.Rename(path, moved))
+	if got := Announced(moved); got != "/short" {
+		t.Errorf("the file itself, at another path: %q", got)
+	}
+	must(t, os.WriteFile(path, []byte("/of an older one\n"), 0o600))
+	if got := Announced(path); got != "/of an older one" {
+		t.Errorf("a line alone: %q", got)
+	}
 	must(t, os.WriteFile(path, []byte("/half"), 0o600))
 	if got := Announced(path); got != "" {
 		t.Errorf("a line cut short: %q", got)
