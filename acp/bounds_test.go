@@ -54,7 +54,7 @@ func TestLongNames(t *testing.T) {
 	f.peer.result(prompt, fmt.Sprintf(`{"stopReason":%q}`, x))
 	f.settled()
 	for _, e := range f.rec.all() {
-		if raw, err := json.Marshal(e.Bounded()); err != nil || len(raw) > 256<<10 {
+		if raw, err := json.Marshal(e.Bounded(nil)); err != nil || len(raw) > 256<<10 {
 			t.Errorf("%s has %d bytes, %v", e.Kind, len(raw), err)
 		}
 	}

@@ -59,104 +59,104 @@ func (r *Request) CheckIDs() error {
 	return nil
 }
 
-// Bounded is the event with everything that an agent named in it within the bounds.
-func (e Event) Bounded() Event {
-	e.Turn, e.Item, e.Agent, e.Code = short(e.Turn), short(e.Item), short(e.Agent), Code(short(string(e.Code)))
+// Bounded is the event with everything that an agent named in it within the bounds; what is cut for that is redacted before.
+func (e Event) Bounded(hide Redactor) Event {
+	e.Turn, e.Item, e.Agent, e.Code = hide.short(e.Turn), hide.short(e.Item), hide.short(e.Agent), Code(hide.short(string(e.Code)))
 	switch e.Kind {
 	case EventText, EventReasoning, EventPlan: // a text is what it is
 	default:
-		e.Text = cut(e.Text, maxSaid)
+		e.Text = hide.cut(e.Text, maxSaid)
 	}
 	if e.Tool != nil {
-		e.Tool = e.Tool.bounded()
+		e.Tool = e.Tool.bounded(hide)
 	}
 	if e.Request != nil {
-		e.Request = e.Request.bounded()
+		e.Request = e.Request.bounded(hide)
 	}
 	if e.Settled != nil {
 		s := *e.Settled
-		s.Outcome, s.Reason, s.By = short(s.Outcome), cut(s.Reason, maxSaid), short(s.By)
+		s.Outcome, s.Reason, s.By = hide.short(s.Outcome), hide.cut(s.Reason, maxSaid), hide.short(s.By)
 		e.Settled = &s
 	}
 	if e.Selection != nil {
 		s := *e.Selection
-		s.Evidence = s.Evidence.bounded()
+		s.Evidence = s.Evidence.bounded(hide)
 		e.Selection = &s
 	}
-	e.Data = boundedData(e.Data)
+	e.Data = hide.data(e.Data)
 	return e
 }
 
-func (t *Tool) bounded() *Tool {
+func (t *Tool) bounded(hide Redactor) *Tool {
 	if len(t.Name) <= MaxAgentID && len(t.Title) <= maxLine && len(t.Status) <= MaxAgentID && len(t.Paths) == 0 {
 		return t
 	}
 	c := *t
-	c.Name, c.Title, c.Status, c.Paths = short(c.Name), cut(c.Title, maxLine), short(c.Status), lines(c.Paths, maxPaths)
+	c.Name, c.Title, c.Status, c.Paths = hide.short(c.Name), hide.cut(c.Title, maxLine), hide.short(c.Status), hide.lines(c.Paths, maxPaths)
 	return &c
 }
 
-func (r *Request) bounded() *Request {
+func (r *Request) bounded(hide Redactor) *Request {
 	c := *r
-	c.Handle, c.Agent = short(c.Handle), short(c.Agent)
-	c.Title, c.Detail, c.URL, c.Reason = cut(c.Title, maxLine), cut(c.Detail, maxShown), cut(c.URL, maxLine), cut(c.Reason, maxSaid)
+	c.Handle, c.Agent = hide.short(c.Handle), hide.short(c.Agent)
+	c.Title, c.Detail, c.URL, c.Reason = hide.cut(c.Title, maxLine), hide.cut(c.Detail, maxShown), hide.cut(c.URL, maxLine), hide.cut(c.Reason, maxSaid)
 	if c.Tool != nil {
-		c.Tool = c.Tool.bounded()
+		c.Tool = c.Tool.bounded(hide)
 	}
 	c.Options = slices.Clone(c.Options)
 	for i, o := range c.Options {
-		c.Options[i] = Option{OptionID: o.OptionID, Kind: OptionKind(short(string(o.Kind))), Label: cut(o.Label, maxLine)}
+		c.Options[i] = Option{OptionID: o.OptionID, Kind: OptionKind(hide.short(string(o.Kind))), Label: hide.cut(o.Label, maxLine)}
 	}
 	c.Questions = slices.Clone(c.Questions)
 	for i := range c.Questions {
 		q := &c.Questions[i]
-		q.Header, q.Text, q.Options = cut(q.Header, maxLine), cut(q.Text, maxNamed), slices.Clone(q.Options)
+		q.Header, q.Text, q.Options = hide.cut(q.Header, maxLine), hide.cut(q.Text, maxNamed), slices.Clone(q.Options)
 		for j, o := range q.Options {
-			q.Options[j] = QuestionOption{ID: o.ID, Label: cut(o.Label, maxLine), Description: cut(o.Description, maxLine)}
+			q.Options[j] = QuestionOption{ID: o.ID, Label: hide.cut(o.Label, maxLine), Description: hide.cut(o.Description, maxLine)}
 		}
 	}
 	return &c
 }
 
-func (e Evidence) bounded() Evidence {
+func (e Evidence) bounded(hide Redactor) Evidence {
 	for _, s := range []*string{&e.Model, &e.Effort, &e.Mode, &e.Sandbox, &e.SandboxBy, &e.ApprovalPolicy, &e.AgentName, &e.AgentVersion} {
-		*s = short(*s)
+		*s = hide.short(*s)
 	}
-	if e.Cwd = cut(e.Cwd, maxLine); len(e.Raw) > maxNamed {
+	if e.Cwd = hide.cut(e.Cwd, maxLine); len(e.Raw) > maxNamed {
 		e.Raw = nil
 	}
 	return e
 }
 
 // Bounded is what an agent confirmed, within the bounds, or refused because its conversation cannot be named again.
-func (o Opened) Bounded() (Opened, error) {
+func (o Opened) Bounded(hide Redactor) (Opened, error) {
 	if err := CheckAgentID("the conversation", o.NativeID); err != nil {
 		return Opened{}, err
 	}
-	o.Evidence = o.Evidence.bounded()
+	o.Evidence = o.Evidence.bounded(hide)
 	if o.Capability.Modes = named(o.Capability.Modes); len(o.Capability.Details) > maxNamed {
 		o.Capability.Details = nil
 	}
 	o.Settled = slices.Clone(o.Settled)
 	for i := range o.Settled {
 		s := &o.Settled[i]
-		s.Outcome, s.Reason, s.By = short(s.Outcome), cut(s.Reason, maxSaid), short(s.By)
+		s.Outcome, s.Reason, s.By = hide.short(s.Outcome), hide.cut(s.Reason, maxSaid), hide.short(s.By)
 	}
-	o.Data = boundedData(o.Data)
+	o.Data = hide.data(o.Data)
 	return o, nil
 }
 
 // Bounded is what an agent says of itself, without what nobody could ask for.
-func (p Probe) Bounded() Probe {
-	p.Version, p.Login, p.Modes = short(p.Version), short(p.Login), named(p.Modes)
+func (p Probe) Bounded(hide Redactor) Probe {
+	p.Version, p.Login, p.Modes = hide.short(p.Version), hide.short(p.Login), named(p.Modes)
 	var models []Model
 	for _, m := range p.Models {
 		if len(m.ID) <= MaxAgentID && len(models) < maxChoices {
-			m.Name, m.Efforts = cut(m.Name, maxLine), named(m.Efforts)
+			m.Name, m.Efforts = hide.cut(m.Name, maxLine), named(m.Efforts)
 			models = append(models, m)
 		}
 	}
-	p.Models, p.Capability = models, boundedData(p.Capability)
+	p.Models, p.Capability = models, hide.data(p.Capability)
 	if len(p.Raw) > maxNamed {
 		p.Raw = nil
 	}
@@ -164,42 +164,46 @@ func (p Probe) Bounded() Probe {
 }
 
 // Bounded is what an agent says of its conversations, without those that cannot be named again.
-func (s ForeignSaid) Bounded() ForeignSaid {
+func (s ForeignSaid) Bounded(hide Redactor) ForeignSaid {
 	var list []Conversation
 	for _, c := range s.Conversations {
 		if len(c.NativeID) <= MaxAgentID && len(c.Cwd) <= maxLine {
-			c.Title, c.Source, c.Model, c.Files = cut(c.Title, maxLine), short(c.Source), short(c.Model), lines(c.Files, maxPaths)
+			c.Title, c.Source, c.Model, c.Files = hide.cut(c.Title, maxLine), hide.short(c.Source), hide.short(c.Model), hide.lines(c.Files, maxPaths)
 			list = append(list, c)
 		}
 	}
 	s.Conversations, s.Events = list, slices.Clone(s.Events)
 	for i, e := range s.Events {
-		s.Events[i] = e.Bounded()
+		s.Events[i] = e.Bounded(hide)
 	}
 	return s
 }
 
 // Bounded is the error with what an agent said in it within the bounds.
-func (e *Error) Bounded() *Error {
+func (e *Error) Bounded(hide Redactor) *Error {
 	if e == nil {
 		return nil
 	}
 	c := *e
-	c.Code, c.Message, c.Action, c.Details = Code(short(string(c.Code))), cut(c.Message, maxSaid), cut(c.Action, maxSaid), boundedData(c.Details)
+	c.Code, c.Message, c.Action, c.Details = Code(hide.short(string(c.Code))), hide.cut(c.Message, maxSaid), hide.cut(c.Action, maxSaid), hide.data(c.Details)
 	return &c
 }
 
 // short is a name that is compared and shown, and goes nowhere: one beyond the bound keeps what tells it from others.
-func short(s string) string {
+func (hide Redactor) short(s string) string {
 	if len(s) <= MaxAgentID {
 		return s
 	}
+	s = hide.Redact(s)
 	sum := sha256.Sum256([]byte(s))
-	return cut(s, 200) + hex.EncodeToString(sum[:8])
+	return hide.cut(s, 200) + hex.EncodeToString(sum[:8])
 }
 
 // cut is the beginning of a text, and a mark where that is not all of it.
-func cut(s string, n int) string {
+func (hide Redactor) cut(s string, n int) string {
+	if len(s) > n {
+		s = hide.Redact(s)
+	}
 	if len(s) <= n {
 		return s
 	}
@@ -210,10 +214,10 @@ func cut(s string, n int) string {
 	return s[:n] + "…"
 }
 
-func lines(list []string, n int) []string {
+func (hide Redactor) lines(list []string, n int) []string {
 	list = slices.Clone(list[:min(len(list), n)])
 	for i, s := range list {
-		list[i] = cut(s, maxLine)
+		list[i] = hide.cut(s, maxLine)
 	}
 	return list
 }
@@ -224,13 +228,13 @@ func named(list []string) []string {
 	return list[:min(len(list), maxChoices)]
 }
 
-func boundedData(data map[string]any) map[string]any {
+func (hide Redactor) data(data map[string]any) map[string]any {
 	var out map[string]any // a copy, once something is too long
 	for name, v := range data {
-		key, value := short(name), v
+		key, value := hide.short(name), v
 		switch v := v.(type) {
 		case string:
-			value = cut(v, maxSaid)
+			value = hide.cut(v, maxSaid)
 			if key == name && len(v) <= maxSaid {
 				continue
 			}

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -114,8 +115,8 @@ func TestWhatAgentsNameIsBounded(t *testing.T) {
 		own = append(own, ".Selection.Asked."+f)
 	}
 	own = append(own, ".Request.Answer.Handle", ".Request.Answer.OptionID", ".Request.Answer.Answers", ".Request.Answer.Answers key", ".Request.Answer.Form")
-	check("event", e.Bounded(), own...)
-	if e.Kind = EventText; len(e.Bounded().Text) < long {
+	check("event", e.Bounded(nil), own...)
+	if e.Kind = EventText; len(e.Bounded(nil).Text) < long {
 		t.Error("a text was cut")
 	}
 	if err := e.Request.CheckIDs(); err == nil {
@@ -124,42 +125,43 @@ func TestWhatAgentsNameIsBounded(t *testing.T) {
 
 	var p Probe
 	fill(reflect.ValueOf(&p).Elem(), &n)
-	check("probe", p.Bounded())
+	check("probe", p.Bounded(nil))
 	var s ForeignSaid
 	fill(reflect.ValueOf(&s.Conversations).Elem(), &n)
 	for i := range s.Conversations {
 		s.Conversations[i].NativeID, s.Conversations[i].Cwd = "id", "/w"
 	}
 	s.Conversations[1].NativeID = strings.Repeat("x", long)
-	if b := s.Bounded(); len(b.Conversations) != len(s.Conversations)-1 {
+	if b := s.Bounded(nil); len(b.Conversations) != len(s.Conversations)-1 {
 		t.Errorf("%d conversations, one cannot be named", len(b.Conversations))
 	} else {
 		check("foreign", b, ".Conversations.Runner", ".Conversations.Origin", ".Conversations.HeldBy.Program")
 	}
 	var o Opened
 	fill(reflect.ValueOf(&o).Elem(), &n)
-	if _, err := o.Bounded(); CodeOf(err) != CodeAgentProtocol || len(err.Error()) > 500 {
+	if _, err := o.Bounded(nil); CodeOf(err) != CodeAgentProtocol || len(err.Error()) > 500 {
 		t.Errorf("a native id of %d bytes: %.600v", len(o.NativeID), err)
 	}
 	o.NativeID, o.History = "id", nil
-	b, err := o.Bounded()
+	b, err := o.Bounded(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check("opened", b, ".Settled.Command", ".Settled.State", ".Evidence.Files.Name", ".Evidence.Files.Writable", ".Evidence.Files.Private",
 		".Evidence.Files.Holes", ".Evidence.Files.Watched", ".Evidence.Hidden", ".Evidence.Raw", ".Capability.Details")
 	check("error", Errorf(CodeAgentProtocol, "%s", strings.Repeat("x", long)).Do("%s", strings.Repeat("x", long)).
-		With(strings.Repeat("x", long), strings.Repeat("x", long)).With("list", []string{strings.Repeat("x", long)}).Bounded())
+		With(strings.Repeat("x", long), strings.Repeat("x", long)).With("list", []string{strings.Repeat("x", long)}).Bounded(nil))
 }
 
 // What is shortened stays apart, and cut texts are whole characters.
 func TestShortenedNames(t *testing.T) {
-	a, b := short(strings.Repeat("ä", long)+"a"), short(strings.Repeat("ä", long)+"b")
-	if a == b || len(a) > 300 || a != short(strings.Repeat("ä", long)+"a") || short("id") != "id" {
+	var none Redactor
+	a, b := none.short(strings.Repeat("ä", long)+"a"), none.short(strings.Repeat("ä", long)+"b")
+	if a == b || len(a) > 300 || a != none.short(strings.Repeat("ä", long)+"a") || none.short("id") != "id" {
 		t.Errorf("%q and %q", a, b)
 	}
 	for n := 10; n < 20; n++ {
-		if c := cut(strings.Repeat("ä", 50), n); len(c) > n || !strings.HasSuffix(c, "ä…") {
+		if c := none.cut(strings.Repeat("ä", 50), n); len(c) > n || !strings.HasSuffix(c, "ä…") {
 			t.Errorf("%d: %q", n, c)
 		}
 	}
@@ -179,5 +181,83 @@ func TestShortenedNames(t *testing.T) {
 	fits := Request{Options: []Option{{OptionID: strings.Repeat("x", MaxAgentID)}}}
 	if err := fits.CheckIDs(); err != nil {
 		t.Error(err)
+	}
+}
+
+// put gives every text that can be reached from v the same one.
+func put(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		put(v.Elem(), text)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() && v.Type() != reflect.TypeFor[time.Time]() {
+				put(v.Field(i), text)
+			}
+		}
+	case reflect.Slice:
+		if v.Type() != reflect.TypeFor[json.RawMessage]() {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			put(v.Index(0), text)
+		}
+	case reflect.Map:
+		if v.Type() == reflect.TypeFor[map[string]any]() {
+			v.Set(reflect.ValueOf(map[string]any{"some": text, text: text}))
+		}
+	}
+}
+
+// SE-02: of a secret that a bound divides no part is told, wherever it is divided.
+func TestSecretsAtBounds(t *testing.T) {
+	const secret, mask = "Q7Z5J3K9", "[redacted]"
+	hide := Redactor(func(_, text string) string { return strings.ReplaceAll(text, secret, mask) })
+	check := func(name string, part int, v any) {
+		t.Helper()
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := hide.Redact(string(raw))                      // what was not cut, as it is told
+		if part > len("…") && !strings.Contains(told, "x[") { // the mask may be cut itself
+			t.Errorf("%s: nothing was redacted", name)
+		}
+		for i := range len(secret) - 1 {
+			if at := strings.Index(told, secret[i:i+2]); at >= 0 {
+				t.Fatalf("%s: %q is told: %s", name, secret[i:i+2], told[max(0, at-100):at+2])
+			}
+		}
+	}
+	for part := 1; part <= len(secret)+len("…"); part++ { // of it, or of it and the mark, in front of the border
+		at := func(bound, long int) string {
+			return strings.Repeat("x", bound-part) + secret + strings.Repeat("x", long)
+		}
+		for _, bound := range []int{200, maxLine, maxSaid} { // 200 of a name that is too long
+			name, text := fmt.Sprint(part, " bytes before ", bound), at(bound, MaxAgentID)
+			var e Event
+			put(reflect.ValueOf(&e).Elem(), text)
+			e.Kind = EventWarning
+			check("event: "+name, part, e.Bounded(hide))
+			var p Probe
+			put(reflect.ValueOf(&p).Elem(), text)
+			p.Models[0].ID = "id"
+			check("probe: "+name, part, p.Bounded(hide))
+			var s ForeignSaid
+			put(reflect.ValueOf(&s.Conversations).Elem(), text)
+			s.Conversations[0].NativeID, s.Conversations[0].Cwd, s.Events = "id", "/w", []Event{e}
+			check("foreign: "+name, part, s.Bounded(hide))
+			var o Opened
+			put(reflect.ValueOf(&o).Elem(), text)
+			o.NativeID, o.History = "id", nil
+			o, err := o.Bounded(hide)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check("opened: "+name, part, o)
+			check("error: "+name, part, Errorf(Code(text), "%s", text).Do("%s", text).With(text, text).Bounded(hide))
+		}
+		check(fmt.Sprint("detail: ", part), part, Event{Request: &Request{Detail: at(maxShown, 100), Questions: []Question{{Text: at(maxNamed, 100)}}}}.Bounded(hide))
 	}
 }

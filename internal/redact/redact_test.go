@@ -125,6 +125,31 @@ func TestStreamDoesNotDependOnPieces(t *testing.T) {
 	}
 }
 
+// Of a secret that begins before the end of a text that is given, nothing is, whatever part of it stands in that end.
+func TestAfter(t *testing.T) {
+	s := New([]string{secret})
+	key := "sk-" + strings.Repeat("aB3", 12)
+	for _, whole := range append(variants(secret), key) {
+		text := "it is " + whole + ", and on"
+		for at := range len(text) + 1 {
+			want := "it is " + Mask + ", and on"
+			switch from := len("it is "); {
+			case at <= from:
+				want = want[at:]
+			case at <= from+len(whole):
+				want = want[from:]
+			default:
+				want = text[at:]
+			}
+			got := s.After(text[:at], text[at:])
+			got = strings.TrimPrefix(got, Mask) // which is told of a value once it is whole, and of a form before
+			if want = strings.TrimPrefix(want, Mask); got != want {
+				t.Errorf("%q behind %q: %q, and not %q", text[at:], text[:at], got, want)
+			}
+		}
+	}
+}
+
 // A stream used twice forgets its first text.
 func TestStreamBeginsAgain(t *testing.T) {
 	s := (&Set{}).build([]string{"secret"}, rules)

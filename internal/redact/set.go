@@ -158,3 +158,19 @@ func (s *Set) Redact(text string) (string, bool) {
 	out := st.Write(nil, text)
 	return string(st.Close(out)), st.redacted
 }
+
+// After redacts the end of a text, whose beginning is before and is not given: of a secret that begins there, no part is.
+func (s *Set) After(before, text string) string {
+	if before == "" {
+		text, _ = s.Redact(text)
+		return text
+	}
+	st := s.Stream()
+	st.Write(nil, before)
+	held := string(st.held)
+	out := string(st.Close(st.Write(nil, text)))
+	for held != "" && out != "" && held[0] == out[0] { // it was no secret, or not yet
+		held, out = held[1:], out[1:]
+	}
+	return out
+}

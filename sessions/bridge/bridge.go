@@ -284,7 +284,7 @@ func (b *Bridge) input(f Frame, into any, do func() (ref string, err error)) {
 		res.Ref, err = do()
 	}
 	if err != nil {
-		res.Error, res.State = sessions.AsError(err).Bounded(), InputBroken
+		res.Error, res.State = sessions.AsError(err).Bounded(b.veil.redact), InputBroken
 		if errors.Is(err, sessions.ErrNotWritten) {
 			res.State = InputRefused
 		}
@@ -321,7 +321,7 @@ func (b *Bridge) running() *agentProcess {
 // fail reports that nothing could be opened, and ends the bridge.
 func (b *Bridge) fail(e *sessions.Error) {
 	b.rec.Flush()
-	e = e.Bounded()
+	e = e.Bounded(b.veil.redact)
 	b.put(OutFailed, Failure{Error: e})
 	b.wg.Go(func() { b.shutdown(fmt.Errorf("open failed: %w", e), false) })
 }

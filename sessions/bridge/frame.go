@@ -113,6 +113,8 @@ type Spec struct {
 	// Spawn starts a further program for the adapter, in the same containment, reaped by the same reaper. The bridge
 	// sets it before it makes an adapter; it crosses no socket.
 	Spawn func(sandbox.Spawn) (*sandbox.Child, error) `json:"-"`
+	// Redact is for the texts that the adapter cuts. The bridge sets it, too.
+	Redact sessions.Redactor `json:"-"`
 }
 
 // ForeignInput is a question about the agent's own conversations. Like a probe it has a bridge for itself.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/batonmcp/baton/internal/failpoint"
-	"github.com/batonmcp/baton/internal/redact"
 	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
@@ -21,16 +20,16 @@ import (
 
 // agentProcess is the agent: its process, its link and its adapter.
 type agentProcess struct {
-	spec    Spec
-	child   *sandbox.Child
-	conn    *wire.Conn
-	agent   sessions.Agent // nil for a probe
-	stderr  *tail
-	secrets func() *redact.Set
-	spoke   chan struct{} // closed when nobody can write to stderr any more
-	opened  bool
-	asked   chan struct{} // closed when the open has an answer, whichever
-	begun   time.Time     // before the first turn of all; guarded by the bridge's mu
+	spec   Spec
+	child  *sandbox.Child
+	conn   *wire.Conn
+	agent  sessions.Agent // nil for a probe
+	stderr *tail
+	hide   sessions.Redactor
+	spoke  chan struct{} // closed when nobody can write to stderr any more
+	opened bool
+	asked  chan struct{} // closed when the open has an answer, whichever
+	begun  time.Time     // before the first turn of all; guarded by the bridge's mu
 }
 
 // start runs the agent's program with pipes of ours.
@@ -68,7 +67,7 @@ func (b *Bridge) start(s Spec) (*agentProcess, error) {
 	inR.Close()
 	outW.Close()
 	errW.Close()
-	p := &agentProcess{spec: s, child: child, secrets: b.veil.set.Load, stderr: &tail{max: maxSaid, set: b.veil.set.Load}, spoke: make(chan struct{}), asked: make(chan struct{})}
+	p := &agentProcess{spec: s, child: child, hide: b.veil.redact, stderr: &tail{max: maxSaid, set: b.veil.set.Load}, spoke: make(chan struct{}), asked: make(chan struct{})}
 	p.conn = wire.New(outR, inW, wire.Options{Generation: s.Open.Generation})
 	b.wg.Go(func() {
 		defer errR.Close()
@@ -106,7 +105,7 @@ func (b *Bridge) open(s Spec) {
 		b.fail(sessions.AsError(err))
 		return
 	}
-	s.Spawn = b.o.Reaper.Spawn
+	s.Spawn, s.Redact = b.o.Reaper.Spawn, b.veil.redact
 	p.agent = adapter.New(p.conn, b, s, &b.o.Log)
 	b.own(p)
 	b.wg.Go(func() { b.watch(p) })
@@ -117,7 +116,7 @@ func (b *Bridge) open(s Spec) {
 	failpoint.Hit("bridge.agent.started")
 	opened, err := p.agent.Open(ctx, s.Open)
 	if err == nil {
-		opened, err = opened.Bounded()
+		opened, err = opened.Bounded(b.veil.redact)
 	}
 	failpoint.Hit("bridge.agent.answered")
 	if err != nil {
@@ -160,7 +159,7 @@ func (b *Bridge) own(p *agentProcess) {
 func (b *Bridge) probe(s Spec) {
 	b.ask(s, OutProbed, func(ctx context.Context, a Adapter, c *wire.Conn, s Spec) (any, error) {
 		said, err := a.Probe(ctx, c, s, &b.o.Log)
-		return said.Bounded(), err
+		return said.Bounded(b.veil.redact), err
 	})
 }
 
@@ -168,7 +167,7 @@ func (b *Bridge) probe(s Spec) {
 func (b *Bridge) foreign(in ForeignInput) {
 	b.ask(in.Spec, OutForeign, func(ctx context.Context, a Adapter, c *wire.Conn, s Spec) (any, error) {
 		said, err := a.Foreign(ctx, c, s, in.Ask, &b.o.Log)
-		return said.Bounded(), err
+		return said.Bounded(b.veil.redact), err
 	})
 }
 
@@ -202,7 +201,7 @@ func (b *Bridge) ask(s Spec, kind Kind, put func(context.Context, Adapter, *wire
 			p.conn.Close()
 		}
 	})
-	s.Spawn = b.o.Reaper.Spawn
+	s.Spawn, s.Redact = b.o.Reaper.Spawn, b.veil.redact
 	res, err := put(ctx, adapter, p.conn, s)
 	if err != nil {
 		b.fail(p.explain(ctx, err, limit))
@@ -340,7 +339,9 @@ func (p *agentProcess) lastWords() string {
 
 // stray is the end of what the agent wrote to its standard output that is none of its protocol: some say there why they end.
 func (p *agentProcess) stray() string {
-	last, _ := p.secrets().Redact(string(p.conn.Diagnostics().Last)) // before it is cut
+	last := string(p.conn.Diagnostics().Last) // which may have lost its beginning
+	from := max(0, len(last)-maxSaid)
+	last = p.hide.After(last[:from], last[from:])
 	return printable(last[max(0, len(last)-maxSaid):])
 }
 

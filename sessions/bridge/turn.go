@@ -115,7 +115,7 @@ func (b *Bridge) endTurn(command string) *turn {
 
 // Emit implements sessions.Sink for the adapter: it watches the turns and passes everything on.
 func (b *Bridge) Emit(e sessions.Event) {
-	e = e.Bounded()
+	e = e.Bounded(b.veil.redact)
 	switch e.Kind {
 	case sessions.EventTurnStarted:
 		b.noteBegun()

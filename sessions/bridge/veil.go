@@ -126,6 +126,9 @@ func password(value string) []string {
 	return []string{p, raw}
 }
 
+// redact takes the secrets out of a text that is to be cut; before stands before it and is not given.
+func (v *veil) redact(before, text string) string { return v.set.Load().After(before, text) }
+
 // event passes an event on, and before it what it ends.
 func (v *veil) event(e sessions.Event, out func(sessions.Event)) {
 	v.mu.Lock()
@@ -272,7 +275,7 @@ func (v *veil) frame(line []byte, kind Kind) []byte {
 	}
 	at += len(`,"b":`)
 	body, some := v.set.Load().JSON(line[at:len(line)-2], structural)
-	if !some {
+	if !some && !bytes.Contains(body, []byte(redact.Mask)) { // what was cut was redacted before
 		return line
 	}
 	out := bytes.NewBuffer(make([]byte, 0, len(line)))

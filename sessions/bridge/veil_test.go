@@ -140,6 +140,36 @@ func TestFramesAreRedacted(t *testing.T) {
 	}
 }
 
+// SE-02: of a secret that a bound divides no part is told, wherever it is divided, by the bridge or by its adapter.
+func TestSecretsAtBounds(t *testing.T) {
+	w := begin(t, nil)
+	p := w.opened(func(s *Spec) { s.Env = append(s.Env, "GITHUB_TOKEN="+hush) })
+	f := w.agent()
+	for part := range len(hush) + 1 { // so that each bound divides one, at each place in turn
+		long := strings.Repeat("x", part) + strings.Repeat(hush+"_", 1000)
+		for name, e := range map[string]sessions.Event{
+			"text":    {Kind: sessions.EventWarning, Text: long},
+			"title":   {Kind: sessions.EventToolStarted, Tool: &sessions.Tool{Title: long}},
+			"request": {Kind: sessions.EventApprovalRequested, Request: &sessions.Request{Title: long, Options: []sessions.Option{{OptionID: "a", Label: long}}}},
+			"name":    {Kind: sessions.EventToolUpdated, Item: long, Tool: &sessions.Tool{Name: long, Status: "in_progress"}},
+			"adapter": {Kind: sessions.EventWarning, Text: f.spec.Redact(long[:part], long[part:])[:1000]},
+		} {
+			f.sink.Emit(e)
+			got := p.until(OutEvent)
+			if told := string(got.Body); !strings.Contains(told, redact.Mask) || !body[sessions.Event](t, got).Redacted {
+				t.Errorf("%s at %d: nothing was redacted: %.500s", name, part, told)
+			}
+			if at := strings.Index(string(got.Body), hush[:4]); at >= 0 { // the beginning is what a bound leaves
+				t.Errorf("%s at %d: %q is told", name, part, got.Body[at:min(len(got.Body), at+len(hush))])
+			}
+			p.ack()
+		}
+	}
+	p.give(2, InClose, CloseInput{})
+	p.ended()
+	w.gone()
+}
+
 // What was answered to a secret question is one from then on; the answer itself goes to the agent as it is.
 func TestSecretAnswers(t *testing.T) {
 	v := newVeil()

@@ -29,6 +29,7 @@ const limit = time.Minute
 type fake struct {
 	conn *wire.Conn
 	sink sessions.Sink
+	spec Spec
 	done chan struct{}
 
 	// What the test says; what it leaves out succeeds.
@@ -153,16 +154,16 @@ func begin(t *testing.T, script func(*fake), change ...func(*Options)) *world {
 }
 
 func (w *world) adapter(script func(*fake)) Adapter {
-	made := func(c *wire.Conn, sink sessions.Sink) *fake {
-		f := &fake{conn: c, sink: sink, done: make(chan struct{})}
+	made := func(c *wire.Conn, sink sessions.Sink, s Spec) *fake {
+		f := &fake{conn: c, sink: sink, spec: s, done: make(chan struct{})}
 		if script != nil {
 			script(f)
 		}
 		return f
 	}
 	return Adapter{
-		New: func(c *wire.Conn, sink sessions.Sink, _ Spec, _ *zerolog.Logger) sessions.Agent {
-			f := made(c, sink)
+		New: func(c *wire.Conn, sink sessions.Sink, s Spec, _ *zerolog.Logger) sessions.Agent {
+			f := made(c, sink, s)
 			go func() { // ends with the link, which the bridge closes
 				for range c.Inbox() {
 				}
@@ -171,8 +172,8 @@ func (w *world) adapter(script func(*fake)) Adapter {
 			w.agents <- f
 			return f
 		},
-		Probe: func(ctx context.Context, c *wire.Conn, _ Spec, _ *zerolog.Logger) (sessions.Probe, error) {
-			return made(c, nil).probe(ctx)
+		Probe: func(ctx context.Context, c *wire.Conn, s Spec, _ *zerolog.Logger) (sessions.Probe, error) {
+			return made(c, nil, s).probe(ctx)
 		},
 	}
 }
