@@ -53,7 +53,7 @@ func (a *Agent) cursorAsked(m wire.Message) {
 		return
 	}
 	if r.Title == "" {
-		r.Title = clip(r.Questions[0].Text, 200)
+		r.Title = told(r.Questions[0].Text, 200, a.o.Redact)
 	}
 	a.ask(m, &pending{cancelled: outcomeCancelled, tool: a.feedOf("").tools[p.ToolID],
 		answer: func(answer sessions.Answer) (any, decision, error) { return answerQuestions(r.Questions, answer) },

@@ -55,7 +55,7 @@ func (a *Agent) notification(m wire.Message) {
 // unknown reports a kind of message that is not understood, once, and lets everything go on: agents send notifications
 // of their own (qwen 0.24.4, codex-acp 2.6.0), and kinds of update are added without a new version.
 func (a *Agent) unknown(what, name string, raw json.RawMessage) {
-	name = clip(name, 200)
+	name = told(name, 200, a.o.Redact)
 	if a.replay || a.reported[what+" "+name] {
 		return
 	}

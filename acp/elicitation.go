@@ -27,7 +27,7 @@ func (a *Agent) elicit(m wire.Message) {
 	if !a.mayAsk(m, p.SessionID, p.ToolID, cancelled) {
 		return
 	}
-	r := sessions.Request{Title: clip(p.Message, 200), Detail: p.Message}
+	r := sessions.Request{Title: told(p.Message, 200, a.o.Redact), Detail: p.Message}
 	q := &pending{cancelled: cancelled, tool: a.feedOf("").tools[p.ToolID]}
 	switch {
 	case readable && (p.Mode == "form" || p.Mode == "") && len(p.Schema) > 0 && p.Schema[0] == '{':

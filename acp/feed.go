@@ -32,6 +32,7 @@ type feed struct {
 	order   []string        // of tools
 	ids     map[string]bool // of messages
 	show    func(terminal string) (text string, exit *int)
+	hide    sessions.Redactor
 }
 
 // item is one running text.
@@ -46,7 +47,7 @@ func (a *Agent) feedOf(agent string) *feed {
 	t := a.turn
 	f := t.feeds[agent]
 	if f == nil {
-		f = &feed{emit: a.emit, show: a.shown, agent: agent, command: t.command, turn: t, tools: map[string]*tool{}, ids: map[string]bool{}}
+		f = &feed{emit: a.emit, show: a.shown, hide: a.o.Redact, agent: agent, command: t.command, turn: t, tools: map[string]*tool{}, ids: map[string]bool{}}
 		t.feeds[agent] = f
 	}
 	return f
@@ -57,7 +58,7 @@ func (a *Agent) lateFeed(agent string) *feed {
 	f := a.late[agent]
 	if f == nil {
 		a.lates++
-		f = &feed{emit: a.emit, agent: agent, command: a.last, late: a.lates, tools: map[string]*tool{}, ids: map[string]bool{}}
+		f = &feed{emit: a.emit, hide: a.o.Redact, agent: agent, command: a.last, late: a.lates, tools: map[string]*tool{}, ids: map[string]bool{}}
 		a.late[agent] = f
 	}
 	return f
@@ -207,6 +208,14 @@ func (f *feed) usage(raw json.RawMessage) {
 		e.Data = map[string]any{"cost": u.Cost.Amount, "currency": u.Cost.Currency}
 	}
 	f.send(e)
+}
+
+// told is the beginning of a text that is told, which is redacted before it is cut.
+func told(s string, n int, hide sessions.Redactor) string {
+	if len(s) > n {
+		s = hide.Redact(s)
+	}
+	return clip(s, n)
 }
 
 // clip cuts a text to a length without cutting a character.

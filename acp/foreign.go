@@ -98,9 +98,9 @@ type retelling struct {
 	user *item // a prompt of the user's, while its chunks come
 }
 
-func newRetelling() *retelling {
+func newRetelling(hide sessions.Redactor) *retelling {
 	r := &retelling{}
-	r.feed = &feed{command: "past", tools: map[string]*tool{}, ids: map[string]bool{}}
+	r.feed = &feed{command: "past", hide: hide, tools: map[string]*tool{}, ids: map[string]bool{}}
 	r.feed.emit = func(e sessions.Event) {
 		switch e.Kind {
 		case sessions.EventText, sessions.EventPlan:

@@ -35,7 +35,7 @@ func (a *Agent) conversations(ctx context.Context, cwd string, see func(conversa
 		var page []conversation
 		err = decode(m.Result, &r)
 		if err == nil && !bytes.HasPrefix(r.Sessions, []byte("[")) {
-			err = fmt.Errorf("it has no list of sessions: %.200s", m.Result)
+			err = fmt.Errorf("it has no list of sessions: %s", told(string(m.Result), 200, a.o.Redact))
 		}
 		if err == nil {
 			err = decode(r.Sessions, &page)

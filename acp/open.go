@@ -274,7 +274,7 @@ func (a *Agent) resume(ctx context.Context, p sessions.OpenParams) (nothing bool
 	}
 	a.session, a.resumed, a.replay = p.NativeID, true, true
 	if p.Replay && method == methodLoad {
-		a.retelling = newRetelling()
+		a.retelling = newRetelling(a.o.Redact)
 	}
 	params := sessionParams{SessionID: p.NativeID, Cwd: p.Cwd, MCPServers: []struct{}{}}
 	m, err := a.call(ctx, method, params, a.o.LoadTimeout)

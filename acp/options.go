@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/batonmcp/baton/sessions"
 )
 
 // Options of an Agent or a Probe. The zero value is usable.
@@ -25,6 +27,8 @@ type Options struct {
 	// AccountCommand is how a Probe begins a command line of Cursor's that tells of its version and login; Start runs it.
 	// nil: it does not ask.
 	AccountCommand []string
+	// Redact takes secrets out of what is cut before it is told; what is told whole passes as it is. nil: there are none.
+	Redact sessions.Redactor
 
 	HandshakeTimeout time.Duration // of each request that is not named below; 0: 30 s
 	AuthTimeout      time.Duration // of authenticate, which a signed-out Cursor may never answer; 0: 15 s

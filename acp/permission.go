@@ -81,7 +81,7 @@ func (a *Agent) permission(m wire.Message) {
 		}
 		return outcome{outcomeSelected{"selected", answer.OptionID}}, d, nil
 	}
-	r := sessions.Request{Title: call.Title, Detail: permissionDetail(call), Options: options}
+	r := sessions.Request{Title: call.Title, Detail: permissionDetail(call, a.o.Redact), Options: options}
 	if t != nil {
 		now := t.now
 		if r.Tool = &now; r.Title == "" {
@@ -108,7 +108,7 @@ func (a *Agent) permissionTool(call toolCall, raw json.RawMessage) *tool {
 }
 
 // permissionDetail is what a person needs to know to decide: the command, what the agent says about it, the files.
-func permissionDetail(call toolCall) string {
+func permissionDetail(call toolCall, hide sessions.Redactor) string {
 	var input struct {
 		Command json.RawMessage `json:"command"`
 	}
@@ -131,7 +131,7 @@ func permissionDetail(call toolCall) string {
 			lines = append(lines, p)
 		}
 	}
-	return clip(strings.Join(lines, "\n"), maxOutput)
+	return told(strings.Join(lines, "\n"), maxOutput, hide)
 }
 
 func label(o permissionOption) string {

@@ -18,6 +18,7 @@ import (
 const (
 	maxTerminals  = 64                     // of one turn, so that an agent cannot have us start programs without end
 	maxTerminal   = 1 << 20                // bytes of output that are kept of each, whatever the agent asks for
+	beforeOutput  = 32 << 10               // bytes of output that are kept in front of that, to know a secret by that begins there: more than any is long, however encoded
 	terminalGrace = time.Second            // from the signal that asks a program to leave to the one that makes it
 	drainGrace    = 250 * time.Millisecond // how long output may come after the end of a program: something it started may hold the pipe for good
 )
@@ -185,7 +186,7 @@ func (a *Agent) shown(id string) (text string, exit *int) {
 	if t == nil {
 		return "", nil
 	}
-	text, _ = t.output.text()
+	text = t.output.end(maxOutput, a.o.Redact)
 	if t.exited {
 		exit = t.status().Code
 	}
@@ -297,35 +298,40 @@ type output struct {
 	mu  sync.Mutex
 	max int
 	buf []byte
-	cut bool
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.buf = append(o.buf, p...)
-	if len(o.buf) > 2*o.max+4096 { // not at every write
-		o.trim()
+	if keep := o.max + beforeOutput; len(o.buf) > 2*keep { // not at every write
+		o.buf = append(o.buf[:0], o.buf[len(o.buf)-keep:]...)
 	}
 	return len(p), nil
 }
 
-func (o *output) trim() {
-	if over := len(o.buf) - o.max; over > 0 {
-		o.buf, o.cut = append(o.buf[:0], o.buf[over:]...), true
-	}
-}
-
-// text is the output so far, from the beginning of a character.
+// text is the output so far, as the agent gets it, and whether that is not all.
 func (o *output) text() (string, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trim()
-	from := 0
-	if o.cut {
-		for from < len(o.buf) && from < 4 && o.buf[from]&0xC0 == 0x80 {
-			from++
-		}
+	from := o.from(o.max)
+	return strings.ToValidUTF8(string(o.buf[from:]), "\uFFFD"), from > 0
+}
+
+// end is what is told of the output: at most so much of its end.
+func (o *output) end(n int, hide sessions.Redactor) string {
+	o.mu.Lock()
+	from := o.from(min(n, o.max))
+	before, text := string(o.buf[max(0, from-beforeOutput):from]), string(o.buf[from:])
+	o.mu.Unlock()
+	return strings.ToValidUTF8(hide.After(before, text), "\uFFFD")
+}
+
+// from is where the last n bytes begin, with a whole character.
+func (o *output) from(n int) int {
+	from := max(0, len(o.buf)-n)
+	for i := 0; i < 3 && from > 0 && from < len(o.buf) && o.buf[from]&0xC0 == 0x80; i++ {
+		from++
 	}
-	return strings.ToValidUTF8(string(o.buf[from:]), "\uFFFD"), o.cut
+	return from
 }

@@ -22,6 +22,7 @@ type tool struct {
 
 	show     func(terminal string) (text string, exit *int) // nil: no terminals
 	terminal string                                         // that it embeds
+	hide     sessions.Redactor
 }
 
 // toolCall is a tool_call, a tool_call_update, or what a permission request says of its tool: all members but the id
@@ -86,7 +87,7 @@ func (f *feed) call(c toolCall, raw json.RawMessage) {
 func (f *feed) begin(c toolCall, raw json.RawMessage) *tool {
 	f.end(&f.thought)
 	f.end(&f.text)
-	t := &tool{id: c.ID, now: sessions.Tool{Name: "other"}, show: f.show}
+	t := &tool{id: c.ID, now: sessions.Tool{Name: "other"}, show: f.show, hide: f.hide}
 	t.merge(c, true)
 	f.tools[c.ID] = t
 	f.order = append(f.order, c.ID)
@@ -135,7 +136,7 @@ func (t *tool) merge(c toolCall, preview bool) (more bool) {
 			output = shown
 			exit = cmp.Or(exit, code)
 		}
-		set(&t.now.Output, tail(output, maxOutput))
+		set(&t.now.Output, tail(output, maxOutput, t.hide))
 		if exit != nil {
 			t.now.Exit, more = exit, true
 		}
@@ -223,8 +224,11 @@ func readOutput(raw json.RawMessage) (text string, exit *int) {
 	return text, o.Exit
 }
 
-// tail is the end of a text, without a cut character.
-func tail(s string, n int) string {
+// tail is the end of a text, without a cut character, which is redacted before it is cut.
+func tail(s string, n int, hide sessions.Redactor) string {
+	if len(s) > n {
+		s = hide.Redact(s)
+	}
 	if len(s) <= n {
 		return s
 	}

@@ -216,12 +216,12 @@ var softFailures = []string{
 }
 
 // softFailure is the line with which a turn that ended well says that it did not.
-func softFailure(text string) string {
+func softFailure(text string, hide sessions.Redactor) string {
 	text = strings.TrimSpace(text)
 	for _, begin := range softFailures {
 		if strings.HasPrefix(text, begin) {
 			line, _, _ := strings.Cut(text, "\n")
-			return clip(line, 300)
+			return told(line, 300, hide)
 		}
 	}
 	return ""
@@ -231,7 +231,7 @@ func softFailure(text string) string {
 func (a *Agent) endTurn(s sessions.Settlement) {
 	t := a.turn
 	a.finishTurn("unfinished")
-	if soft := softFailure(t.said); soft != "" && s.State == sessions.CommandCompleted {
+	if soft := softFailure(t.said, a.o.Redact); soft != "" && s.State == sessions.CommandCompleted {
 		s.Reason = "the agent ended the turn with: " + soft
 		a.emit(sessions.Event{Kind: sessions.EventWarning, Command: t.command, Text: s.Reason,
 			Data: map[string]any{"soft_failure": soft}})

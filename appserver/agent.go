@@ -31,6 +31,8 @@ type Options struct {
 	Version string
 	// Logger gets what is no event: ignored and unknown notifications. nil: nothing is logged.
 	Logger *zerolog.Logger
+	// Redact takes secrets out of what is cut before it is told; what is told whole passes as it is. nil: there are none.
+	Redact sessions.Redactor
 }
 
 func (o Options) withDefaults() Options {

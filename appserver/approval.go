@@ -131,7 +131,7 @@ func askFileChange(a *Agent, r *request, head requestHead, raw json.RawMessage) 
 		tool := *it.tool
 		r.shown.Tool = &tool
 		r.shown.Title = "change " + strings.Join(paths(it.changes), ", ")
-		r.shown.Detail = lines(r.shown.Detail, diffs(it.changes))
+		r.shown.Detail = lines(r.shown.Detail, diffs(it.changes, a.o.Redact))
 	}
 	r.offer("accept", sessions.OptionAllowOnce, decision("accept"), "make this change")
 	r.offer("acceptForSession", sessions.OptionAllowSession, decision("acceptForSession"),
@@ -165,7 +165,7 @@ func askPermissions(a *Agent, r *request, head requestHead, raw json.RawMessage)
 	deny := map[string]any{"permissions": map[string]any{}, "scope": "turn"}
 	r.shown.Kind, r.shown.Title = sessions.RequestApproval, "more permissions"
 	r.shown.Tool = &sessions.Tool{Name: "permissions", Detail: detailOf(raw)}
-	r.shown.Detail = lines(head.Reason, prefixed("in ", head.Cwd), clip(string(what)))
+	r.shown.Detail = lines(head.Reason, prefixed("in ", head.Cwd), clip(string(what), a.o.Redact))
 	r.offer("grant_turn", sessions.OptionAllowOnce, grant("turn"), "grant this until the turn ends")
 	r.offer("grant_session", sessions.OptionAllowSession, grant("session"), "grant this until the session ends")
 	r.offer("deny", sessions.OptionRejectOnce, deny, "grant nothing; the turn goes on")

@@ -68,7 +68,7 @@ func (a *Agent) answered(m wire.Message) {
 	delete(a.calls, m.Call)
 	c.alarm.off()
 	if m.Err != nil {
-		c.then(nil, &refusal{method: m.Method, code: m.Err.Code, text: m.Err.Message})
+		c.then(nil, &refusal{method: m.Method, code: m.Err.Code, text: m.Err.Message, hide: a.o.Redact})
 		return
 	}
 	c.then(m.Result, nil)

@@ -132,9 +132,10 @@ func parseArchive(s string) (header string, sections []section) {
 
 // conversation is an Agent and, in place of Codex, the test.
 type conversation struct {
-	t     *testing.T
-	agent *Agent
-	toUs  *io.PipeWriter // Codex's output
+	t      *testing.T
+	redact sessions.Redactor
+	agent  *Agent
+	toUs   *io.PipeWriter // Codex's output
 	// fromAgent is Codex's input.
 	fromAgent *io.PipeReader
 	fromUs    chan struct{} // closed when our side of the input is
@@ -156,7 +157,7 @@ func (c *conversation) begin() {
 	codexOut, toUs := io.Pipe()
 	c.toUs, c.fromAgent = toUs, ourOut
 	go c.read(ourOut)
-	c.agent = New(wire.New(codexOut, codexIn, wire.Options{}), c, Options{})
+	c.agent = New(wire.New(codexOut, codexIn, wire.Options{}), c, Options{Redact: c.redact})
 }
 
 // read is Codex's input.

@@ -177,7 +177,7 @@ func (a *Agent) conversationPast(ctx context.Context) ([]sessions.Event, error) 
 			return nil, err
 		}
 		for _, entry := range page.Data {
-			pastItem(&h, entry.TurnID, entry.Item, entry.Started)
+			pastItem(&h, entry.TurnID, entry.Item, entry.Started, a.o.Redact)
 		}
 		if params.Cursor = page.NextCursor; params.Cursor == "" {
 			return h.Events(), nil
@@ -197,14 +197,14 @@ func (a *Agent) pastByTurn(ctx context.Context) ([]sessions.Event, error) {
 	var h sessions.History
 	for _, t := range slices.Backward(all) {
 		for _, raw := range t.Items {
-			pastItem(&h, t.ID, raw, 0)
+			pastItem(&h, t.ID, raw, 0, a.o.Redact)
 		}
 	}
 	return h.Events(), nil
 }
 
 // pastItem adds an item of the record, as the event that its end would have been.
-func pastItem(h *sessions.History, turn string, raw json.RawMessage, at int64) {
+func pastItem(h *sessions.History, turn string, raw json.RawMessage, at int64, hide sessions.Redactor) {
 	var it wireItem
 	if decode(raw, &it) != nil {
 		return
@@ -229,7 +229,7 @@ func pastItem(h *sessions.History, turn string, raw json.RawMessage, at int64) {
 	case "hookPrompt":
 		return
 	default:
-		e.Kind, e.Tool = sessions.EventToolCompleted, it.tool(raw, "completed")
+		e.Kind, e.Tool = sessions.EventToolCompleted, it.tool(raw, "completed", hide)
 	}
 	h.Add(e)
 }

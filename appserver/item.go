@@ -72,7 +72,7 @@ func (a *Agent) itemStarted(raw json.RawMessage) error {
 		if it.Type == "commandExecution" {
 			a.commandRuns(itemKey{p.thread, it.ID}, it.Command)
 		}
-		open.tool = it.tool(n.Item, "in_progress")
+		open.tool = it.tool(n.Item, "in_progress", a.o.Redact)
 		e := p.event(sessions.EventToolStarted, it.ID)
 		e.Tool = open.tool
 		a.emit(e)
@@ -149,7 +149,7 @@ func (a *Agent) itemCompleted(raw json.RawMessage) error {
 			a.told[k] = n.TurnID
 		}
 		e := p.event(sessions.EventToolCompleted, it.ID)
-		e.Tool = it.tool(n.Item, "completed")
+		e.Tool = it.tool(n.Item, "completed", a.o.Redact)
 		a.emit(e)
 	}
 	return nil
@@ -232,7 +232,7 @@ func (a *Agent) toolOutput(raw json.RawMessage) error {
 	}
 	p := a.place(n.ThreadID, n.TurnID)
 	e := p.event(sessions.EventToolUpdated, n.ItemID)
-	e.Tool = &sessions.Tool{Status: "in_progress", Output: clip(n.Delta + n.Message)}
+	e.Tool = &sessions.Tool{Status: "in_progress", Output: clip(n.Delta+n.Message, a.o.Redact)}
 	if it := a.items[itemKey{p.thread, n.ItemID}]; it != nil && it.tool != nil {
 		e.Tool.Name = it.tool.Name
 		if n.Changes != nil {
@@ -240,7 +240,7 @@ func (a *Agent) toolOutput(raw json.RawMessage) error {
 		}
 	}
 	if n.Stdin != "" {
-		e.Tool.Detail, _ = json.Marshal(map[string]string{"stdin": clip(n.Stdin)})
+		e.Tool.Detail, _ = json.Marshal(map[string]string{"stdin": clip(n.Stdin, a.o.Redact)})
 	}
 	if n.Changes != nil {
 		e.Tool.Name, e.Tool.Paths, e.Tool.Detail = toolFileChange, paths(n.Changes), detail(map[string]any{"changes": n.Changes})

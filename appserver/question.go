@@ -109,7 +109,7 @@ func askElicitation(a *Agent, r *request, head requestHead, raw json.RawMessage)
 	switch {
 	case p.Meta != nil && p.Meta.Kind != "":
 		r.shown.Kind = sessions.RequestApproval
-		r.shown.Detail = lines(p.Meta.Description, prefixed("with ", clip(string(p.Meta.Params))))
+		r.shown.Detail = lines(p.Meta.Description, prefixed("with ", clip(string(p.Meta.Params), a.o.Redact)))
 		r.shown.Tool = &sessions.Tool{Name: toolMCP, Title: p.Server + "." + p.Meta.Tool, Detail: detailOf(raw)}
 		if p.Meta.Tool == "" { // 0.154 does not name it here
 			r.shown.Tool.Title = a.calledTool(r.thread, r.turn, p.Server)

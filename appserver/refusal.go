@@ -15,6 +15,7 @@ type refusal struct {
 	method string
 	code   int64
 	text   string
+	hide   sessions.Redactor
 }
 
 func (r *refusal) Error() string { return fmt.Sprintf("Codex refused %s: %s", r.method, r.brief()) }
@@ -22,10 +23,14 @@ func (r *refusal) Error() string { return fmt.Sprintf("Codex refused %s: %s", r.
 // brief cuts what Codex says to a readable length: for an unknown method it lists all it has, 5 kB.
 func (r *refusal) brief() string {
 	const limit = 300
-	if len(r.text) <= limit {
-		return r.text
+	text := r.text
+	if len(text) > limit {
+		text = r.hide.Redact(text)
 	}
-	return strings.ToValidUTF8(r.text[:limit], "") + "..."
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "..."
 }
 
 func refused(err error) *refusal {

@@ -166,7 +166,7 @@ func TestRefusals(t *testing.T) {
 
 func TestClip(t *testing.T) {
 	for _, s := range []string{"", "short", strings.Repeat("x", maxText), strings.Repeat("x", maxText+1), strings.Repeat("é😀", maxText), strings.Repeat("😀", maxText/4+1)} {
-		got := clip(s)
+		got := clip(s, nil)
 		if len(got) > maxText || !utf8.ValidString(got) {
 			t.Errorf("%d bytes became %d, valid %v", len(s), len(got), utf8.ValidString(got))
 		}

@@ -51,7 +51,7 @@ var toolStatus = map[string]string{
 }
 
 // tool is the item as a tool call; status is for types that have none.
-func (it *wireItem) tool(raw json.RawMessage, status string) *sessions.Tool {
+func (it *wireItem) tool(raw json.RawMessage, status string, hide sessions.Redactor) *sessions.Tool {
 	t := &sessions.Tool{Name: toolNames[it.Type], Status: status, Title: it.title(), Exit: it.ExitCode, Detail: detailOf(raw)}
 	if t.Name == "" {
 		t.Name = it.Type
@@ -63,11 +63,11 @@ func (it *wireItem) tool(raw json.RawMessage, status string) *sessions.Tool {
 		t.Status = "failed"
 	}
 	if it.Output != nil {
-		t.Output = clip(*it.Output)
+		t.Output = clip(*it.Output, hide)
 	}
 	switch {
 	case it.Error != nil:
-		t.Output = clip(it.Error.Message)
+		t.Output = clip(it.Error.Message, hide)
 	case it.Changes != nil:
 		t.Paths = paths(it.Changes)
 	case it.Path != "":
@@ -115,8 +115,11 @@ func paths(changes []fileChange) []string {
 // command's output.
 const maxText = 64 << 10
 
-// clip keeps the beginning and the end of a long text.
-func clip(s string) string {
+// clip keeps the beginning and the end of a long text, which is redacted before.
+func clip(s string, hide sessions.Redactor) string {
+	if len(s) > maxText {
+		s = hide.Redact(s)
+	}
 	if len(s) <= maxText {
 		return s
 	}
@@ -171,7 +174,7 @@ func detail(v any) json.RawMessage {
 }
 
 // diffs is the changes as a person reads them.
-func diffs(changes []fileChange) string {
+func diffs(changes []fileChange, hide sessions.Redactor) string {
 	var b strings.Builder
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%s %s", c.Kind.Type, c.Path)
@@ -182,5 +185,5 @@ func diffs(changes []fileChange) string {
 		b.WriteString(strings.TrimRight(c.Diff, "\n"))
 		b.WriteByte('\n')
 	}
-	return clip(b.String())
+	return clip(b.String(), hide)
 }

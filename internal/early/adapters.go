@@ -21,14 +21,14 @@ import (
 func adapters() map[string]bridge.Adapter {
 	return map[string]bridge.Adapter{
 		"app-server": {
-			New: func(c *wire.Conn, sink sessions.Sink, _ bridge.Spec, log *zerolog.Logger) sessions.Agent {
-				return appserver.New(c, sink, appserver.Options{Logger: log, Version: release.Version})
+			New: func(c *wire.Conn, sink sessions.Sink, s bridge.Spec, log *zerolog.Logger) sessions.Agent {
+				return appserver.New(c, sink, appserver.Options{Logger: log, Version: release.Version, Redact: s.Redact})
 			},
-			Probe: func(ctx context.Context, c *wire.Conn, _ bridge.Spec, log *zerolog.Logger) (sessions.Probe, error) {
-				return appserver.Probe(ctx, c, appserver.Options{Logger: log, Version: release.Version})
+			Probe: func(ctx context.Context, c *wire.Conn, s bridge.Spec, log *zerolog.Logger) (sessions.Probe, error) {
+				return appserver.Probe(ctx, c, appserver.Options{Logger: log, Version: release.Version, Redact: s.Redact})
 			},
-			Foreign: func(ctx context.Context, c *wire.Conn, _ bridge.Spec, ask sessions.ForeignAsk, log *zerolog.Logger) (sessions.ForeignSaid, error) {
-				return appserver.Foreign(ctx, c, ask, appserver.Options{Logger: log, Version: release.Version})
+			Foreign: func(ctx context.Context, c *wire.Conn, s bridge.Spec, ask sessions.ForeignAsk, log *zerolog.Logger) (sessions.ForeignSaid, error) {
+				return appserver.Foreign(ctx, c, ask, appserver.Options{Logger: log, Version: release.Version, Redact: s.Redact})
 			},
 		},
 		"acp": {
@@ -65,7 +65,7 @@ func acpOptions(s bridge.Spec, log *zerolog.Logger) acp.Options {
 	// needs 40 s for its first start on a busy machine (1.18.33).
 	patience := time.Duration(s.HandshakeSeconds) * time.Second
 	return acp.Options{Log: log, ClientVersion: release.Version, APIKey: key, HandshakeTimeout: patience, LoadTimeout: patience, Files: true, Env: s.Env,
-		AccountCommand: accountCommand(s.Argv),
+		AccountCommand: accountCommand(s.Argv), Redact: s.Redact,
 		Start: func(p acp.Program) (acp.Process, error) {
 			child, err := s.Spawn(sandbox.Spawn{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdout: p.Output, Stderr: p.Output})
 			if err != nil {
