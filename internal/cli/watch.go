@@ -79,13 +79,17 @@ func (w *watch) run(ctx context.Context, r *reader) error {
 	defer w.quiet()
 	started := time.Now()
 	for {
+		lines := w.lines
+		if w.talks && !w.caught { // what was said before is shown first, also to who has nothing more to say
+			lines = nil
+		}
 		var err error
 		select {
 		case s := <-steps:
 			err = w.take(ctx, s)
 		case sig := <-w.f.signals:
 			err = w.signal(ctx, sig)
-		case l := <-w.lines:
+		case l := <-lines:
 			err = w.line(ctx, l)
 		case e := <-w.answered:
 			w.tell(e)
