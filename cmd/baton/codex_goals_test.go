@@ -59,14 +59,15 @@ var codexGoals = []codexScenario{
 		x.want(x.goalRounds() == rounds, "the provider was asked %d times for the goal, and then %d", rounds, x.goalRounds())
 	}},
 	{"the budget of a session ends what a goal goes on with", func(x *codexRun) {
-		s := x.create(args{"approval_policy": "never", "runner_options": x.options(args{"token_budget": 900})})
-		// The turn is held behind what uses the budget up, or it could end by itself first.
-		x.send(s.SessionID, "c", "[goal more [usage 1000 10] [shell touch round] [slow]] [text begun]", sessions.CommandCompleted)
+		s := x.create(args{"approval_policy": "never", "runner_options": x.options(args{"token_budget": 3000})})
+		// Its third turn uses the budget up, and each goes on for a while behind what it uses, or it could end by itself first.
+		x.send(s.SessionID, "c", "[goal more [usage 1000 10] [shell touch round] [sleep 3000] [text more]] [text begun]", sessions.CommandCompleted)
 		e := x.until(s.SessionID, "the end by the budget", func(e sessions.Event) bool {
 			return foreign(sessions.EventTurnCompleted)(e) && e.Settled != nil && e.Settled.Outcome == "token_budget"
 		})
-		x.want(strings.Contains(e.Settled.Reason, "900"), "%+v", e.Settled)
+		x.want(strings.Contains(e.Settled.Reason, "3000"), "%+v", e.Settled)
 		x.there("round")
+		x.want(x.goalRounds() > 4, "the provider was asked %d times for the goal", x.goalRounds())
 		x.until(s.SessionID, "the goal's pause", goal("paused"))
 		x.idle(s.SessionID)
 		rounds := len(x.mock.Requests())
