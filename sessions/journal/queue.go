@@ -9,6 +9,9 @@ import (
 type job struct {
 	fn      func(*Tx) error
 	err     error
+	behind  bool // it ran in a transaction in which one before it had written: what it saw may come to nothing
+	faulty  bool // its error is the storage's
+	wrote   bool // it left changes
 	touched []string
 	done    chan struct{}
 	claimed atomic.Bool // by the writer, which runs it, or by its caller, who left

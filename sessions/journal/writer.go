@@ -83,13 +83,16 @@ func (j *Journal) group(first *job) {
 	}
 	doing := "update"
 	undo, broken := j.run(first, false)
+	wrote := first.wrote
 	for broken == nil && !undo && len(group) < limit && time.Since(began) < groupTime {
 		k := j.next()
 		if k == nil {
 			break
 		}
 		group = append(group, k)
+		k.behind = wrote
 		undo, broken = j.run(k, false)
+		wrote = wrote || k.wrote
 	}
 	if broken == nil && !undo {
 		undo, broken = j.writeBatch()
@@ -115,8 +118,16 @@ func (j *Journal) group(first *job) {
 			_ = j.writer.run("ROLLBACK")
 		}
 		err := j.writeFailed(doing, broken)
+		mine := err
+		if doing == "commit" && j.refusal() != nil {
+			// The log may hold it or not: known only once it is opened again.
+			mine = sessions.AsError(err).With("recorded", "unknown")
+		}
 		for _, k := range group {
-			if k.err == nil {
+			switch {
+			case k.err == nil:
+				k.err = mine
+			case k.refutable(): // it recorded nothing, and what refused it is not so
 				k.err = err
 			}
 		}
@@ -176,6 +187,7 @@ func (j *Journal) run(k *job, alone bool) (undo bool, broken error) {
 	}
 	tx := &Tx{j: j, c: j.writer, writable: true, now: j.last}
 	tx.alone = alone
+	k.faulty, k.wrote = false, false
 	k.err = call(k.fn, tx)
 	if alone && k.err == nil {
 		k.err = tx.writeBatch()
@@ -196,18 +208,22 @@ func (j *Journal) run(k *job, alone bool) (undo bool, broken error) {
 		k.err = nil // until the update whose rows they are is found
 		return true, nil
 	case tx.fault != nil: // also when fn kept it to itself
-		k.err = refuse(j.path, "update", tx.fault)
+		k.err, k.faulty = refuse(j.path, "update", tx.fault), true
 		j.noteDamage(k.err)
 	}
 	if k.touched = nil; k.err == nil {
-		k.touched = tx.touched
+		k.touched, k.wrote = tx.touched, tx.wrote
 	}
 	return k.err != nil && tx.wrote, nil
 }
 
+// refutable tells whether an update was refused, and that may be for what those before it had done in the same transaction.
+func (k *job) refutable() bool { return k.err != nil && k.behind && !k.faulty }
+
 // runAgain undoes the transaction, in which one update failed after it had written, and repeats the updates that had
-// not failed, each with a savepoint of its own now. Savepoints for all from the start would have SQLite copy every page
-// before each update that changes it: a tenth of the writer's time, where next to no update fails so late.
+// not failed, or may have failed by what those before them had done, each with a savepoint of its own now. Savepoints for
+// all from the start would have SQLite copy every page before each update that changes it: a tenth of the writer's time,
+// where next to no update fails so late.
 func (j *Journal) runAgain(group []*job) error {
 	w := j.writer
 	j.forget()
@@ -217,14 +233,17 @@ func (j *Journal) runAgain(group []*job) error {
 	if err := w.run("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
+	wrote := false
 	for _, k := range group {
-		if k.err != nil {
+		if k.err != nil && !k.refutable() {
 			continue
 		}
 		if err := w.run("SAVEPOINT one"); err != nil {
 			return err
 		}
+		k.behind = wrote
 		undo, broken := j.run(k, true)
+		wrote = wrote || k.wrote
 		if broken == nil && undo {
 			j.forget()
 			broken = w.run("ROLLBACK TO one")
@@ -276,10 +295,6 @@ func (j *Journal) writeFailed(doing string, err error) error {
 	if j.failed == nil {
 		j.failed = sessions.Errorf(sessions.AsError(err).Code, "journal %s takes no changes since an earlier fault: %w", j.path, err).
 			Do("the host opens it again and verifies it; `baton journal check` shows what is so")
-	}
-	if doing == "commit" {
-		// The log may hold it or not: known only once it is opened again.
-		return sessions.AsError(err).With("recorded", "unknown")
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/batonmcp/baton/sessions"
@@ -15,6 +16,16 @@ import (
 // hold keeps the writer inside an update until the result is called; what is begun meanwhile lands in its group.
 func hold(t *testing.T, j *Journal) (release func()) {
 	t.Helper()
+	end := holdUntil(j)
+	return sync.OnceFunc(func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// holdUntil is hold for a group that may fail.
+func holdUntil(j *Journal) (release func() error) {
 	inside, free, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	entered := sync.OnceFunc(func() { close(inside) })
 	go func() {
@@ -25,12 +36,10 @@ func hold(t *testing.T, j *Journal) (release func()) {
 		})
 	}()
 	<-inside
-	return sync.OnceFunc(func() {
+	return func() error {
 		close(free)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+		return <-ended
+	}
 }
 
 func putMeta(tx *Tx, name string) error {
@@ -105,6 +114,76 @@ func TestGroupStandsOrFallsOneByOne(t *testing.T) {
 	if n := commits.Load() - before; n > 20 {
 		t.Errorf("%d commits for 40 updates that waited together", n)
 	}
+}
+
+// What refuses an update must be so: not what another one of its group did, when that comes to nothing.
+func TestRefusalByWhatWasUndone(t *testing.T) {
+	taken := errors.New("another was first")
+	claim := func(fail error) func(*Tx) error {
+		return func(tx *Tx) error {
+			if n, err := tx.number("SELECT count(*) FROM meta WHERE name = 'seat'"); err != nil || n > 0 {
+				return errors.Join(err, taken)
+			}
+			return errors.Join(putMeta(tx, "seat"), fail)
+		}
+	}
+	run := func(t *testing.T, j *Journal, fns ...func(*Tx) error) []error {
+		release := holdUntil(j)
+		results := make([]error, len(fns))
+		var wg sync.WaitGroup
+		for i, fn := range fns {
+			wg.Go(func() { results[i] = j.Update(context.Background(), fn) })
+			queued(j, i+1)
+		}
+		_ = release() // it shares what becomes of the others
+		wg.Wait()
+		return results
+	}
+
+	t.Run("a commit that fails", func(t *testing.T) {
+		d := newFakeDisk(t, 1)
+		j := openFake(t, d)
+		// Both are in the transaction, the second is refused for the first, and then the disk takes neither.
+		full := func(tx *Tx) error {
+			err := claim(nil)(tx)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.fail = func(op, _ string) error {
+				if op == "write" {
+					return syscall.ENOSPC
+				}
+				return nil
+			}
+			return err
+		}
+		for i, err := range run(t, j, full, claim(nil)) {
+			if errors.Is(err, taken) {
+				t.Errorf("update %d was told of another that is not there", i)
+			}
+			refused(t, err, sessions.CodeStorageFull)
+		}
+		d.mu.Lock()
+		d.fail = nil
+		d.mu.Unlock()
+		if hasMeta(t, j, "seat") {
+			t.Error("what was refused is there")
+		}
+		update(t, j, claim(nil))
+	})
+	t.Run("a row that is refused later", func(t *testing.T) {
+		j := open(t, Options{})
+		s := newSession(t, j)
+		used := func() *Command {
+			return &Command{Command: sessions.Command{CommandID: "used", Session: s.ID}}
+		}
+		update(t, j, func(tx *Tx) error { return tx.InsertCommand(used()) })
+		first := func(tx *Tx) error { return errors.Join(claim(nil)(tx), tx.InsertCommand(used())) }
+		errs := run(t, j, first, claim(nil), claim(nil))
+		refused(t, errs[0], sessions.CodeKeyConflict)
+		if errs[1] != nil || !errors.Is(errs[2], taken) || !hasMeta(t, j, "seat") {
+			t.Errorf("%v, want that the second has it and the third has not", errs[1:])
+		}
+	})
 }
 
 func TestUpdateWhoseCallerLeft(t *testing.T) {
