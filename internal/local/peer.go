@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"syscall"
 )
 
 // ErrPeer is wrapped by the refusal of a peer.
@@ -33,6 +34,24 @@ func CheckPeer(conn *net.UnixConn) error {
 		}
 		return outsideSessions(fd, p)
 	})
+}
+
+// ListenerOf is the process that listens at the other end of a connection that was dialled here, 0 where that is not known.
+func ListenerOf(conn net.Conn) (pid int) {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return 0
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = onDescriptor(raw, func(fd int) error { // what is not known is 0
+		p, err := peerOf(fd)
+		pid = p.pid
+		return err
+	})
+	return pid
 }
 
 // checkServer refuses a socket at which another user listens.

@@ -13,7 +13,11 @@ func peerOf(fd int) (peer, error) {
 	if err != nil {
 		return peer{}, fmt.Errorf("%w: no credentials: %w", ErrPeer, err)
 	}
-	return peer{uid: int(c.Uid)}, nil
+	p := peer{uid: int(c.Uid)}
+	if pid, err := unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID); err == nil {
+		p.pid = pid
+	}
+	return p, nil
 }
 
 // outsideSessions cannot tell here: there are no pid namespaces.

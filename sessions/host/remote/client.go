@@ -49,8 +49,8 @@ type Options struct {
 	Fresh func() bool
 	// Version is this program's release; a host of an older one is replaced before the first call. "": none is.
 	Version string
-	// Patience is how long a call goes on without any host, and Status and Stop with one that does not answer. A call that
-	// has waited that long asks whether the host answers anything. Zero: DefaultPatience.
+	// Patience is how long a call goes on without any host. Zero: DefaultPatience. With one that answers nothing it ends
+	// sooner, see lookEvery.
 	Patience time.Duration
 	// Logger takes lost hosts and repeated calls, never what is in them; nil: none.
 	Logger *zerolog.Logger
@@ -69,7 +69,8 @@ type Client struct {
 	transport http.RoundTripper
 	kept      http.RoundTripper // for the first attempts of calls, while they follow one another
 	token     local.TokenFile
-	look      time.Duration // how long a call waits before it asks whether the host answers others
+	look      time.Duration // lookEvery
+	silence   time.Duration // lookPatience
 	upgraded  sync.Once
 
 	seeing  sync.Mutex
@@ -85,11 +86,10 @@ var (
 
 // New makes a client. Nothing is connected before the first call.
 func New(o Options) *Client {
-	c := &Client{o: o, log: zerolog.Nop()}
+	c := &Client{o: o, log: zerolog.Nop(), look: lookEvery, silence: lookPatience}
 	if c.o.Patience == 0 {
 		c.o.Patience = DefaultPatience
 	}
-	c.look = c.o.Patience
 	if o.Logger != nil {
 		c.log = *o.Logger
 	}
@@ -101,20 +101,16 @@ func New(o Options) *Client {
 
 // Status asks the running host what it is; none is started.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	ctx, cancel := c.patient(ctx)
-	defer cancel()
 	var s Status
-	err := c.once(ctx, c.transport, http.MethodGet, verbStatus, nil, &s)
-	return s, final(verbStatus, err)
+	err := c.ask(ctx, http.MethodGet, verbStatus, c.silence, &s)
+	return s, err
 }
 
 // Stop asks the running host to end; none is started. It returns when the host has agreed, not when it is gone.
 func (c *Client) Stop(ctx context.Context) (Stopped, error) {
-	ctx, cancel := c.patient(ctx)
-	defer cancel()
 	var s Stopped
-	err := c.once(ctx, c.transport, http.MethodPost, verbStop, nil, &s)
-	return s, final(verbStop, err)
+	err := c.ask(ctx, http.MethodPost, verbStop, c.silence, &s)
+	return s, err
 }
 
 // dial connects to the socket, or where the holder of the lock says that it listens.

@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -418,59 +417,5 @@ func TestTokenOfAnotherState(t *testing.T) {
 	_, err = New(Options{Socket: path, TokenFile: file + "2"}).Status(context.Background())
 	if sessions.CodeOf(err) != sessions.CodeInvalidParams || !strings.Contains(err.Error(), "another state directory") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestHostThatStandsStill: who calls a host that answers nobody is told so, and how to find out what came of it.
-func TestHostThatStandsStill(t *testing.T) {
-	path := socket(t)
-	run(t, path, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body) // before that no server notices that the caller has gone
-		<-r.Context().Done()
-	}))
-	c := New(Options{Socket: path, Patience: time.Second / 2})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for name, ask := range map[string]func() error{
-		"status": func() error { _, err := c.Status(ctx); return err },
-		"stop":   func() error { _, err := c.Stop(ctx); return err },
-		"list":   func() error { _, err := c.List(ctx, sessions.Caller{}, sessions.ListArgs{}); return err },
-		"cancel": func() error {
-			_, err := c.Cancel(ctx, sessions.Caller{}, sessions.CancelArgs{Key: "the-key"})
-			return err
-		},
-		"check":  func() error { _, err := c.CheckJournal(ctx); return err },
-		"export": func() error { return c.ExportSession(ctx, sessions.Caller{}, "s", io.Discard) },
-	} {
-		e := sessions.AsError(ask())
-		if e == nil || e.Code != sessions.CodeTimeout || !strings.Contains(e.Message, path) || e.Action == "" {
-			t.Errorf("%s: %#v", name, e)
-		}
-		if name == "cancel" && e != nil && !strings.Contains(e.Action, "the-key") {
-			t.Errorf("%s: %s", name, e.Action)
-		}
-	}
-}
-
-// TestCallsOutlastPatience: a host that answers others is waited for as long as a call takes.
-func TestCallsOutlastPatience(t *testing.T) {
-	path := socket(t)
-	var asked atomic.Int32
-	enough := make(chan struct{})
-	api := Handler(&fake{}, HandlerOptions{})
-	run(t, path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, verbStatus) {
-			if asked.Add(1) == 3 {
-				close(enough)
-			}
-		} else {
-			<-enough
-		}
-		api.ServeHTTP(w, r)
-	}))
-	c := New(Options{Socket: path})
-	c.look = time.Millisecond
-	if _, err := c.List(context.Background(), sessions.Caller{}, sessions.ListArgs{}); err != nil {
-		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -24,6 +25,8 @@ func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sess
 		}
 		return result, sessions.Errorf(sessions.CodeNotFound, "there are no sessions yet, in this home of Baton's").Do("baton run makes the first one; BATON_HOME names another home")
 	}
+	ctx, end := c.attended(ctx)
+	defer end()
 	if !sessions.IsPassive(ctx) {
 		c.upgrade(ctx)
 	}
@@ -44,9 +47,7 @@ func invoke[R, A any](ctx context.Context, c *Client, verb, key string, who sess
 		if p.tries == 0 {
 			over = c.kept
 		}
-		attended, end := c.attended(ctx)
-		err = c.once(attended, over, http.MethodPost, verb, body, &result)
-		end()
+		err = c.once(ctx, over, http.MethodPost, verb, body, &result)
 		failpoint.Hit("front.call.after")
 		if err == nil {
 			return result, nil
@@ -130,5 +131,9 @@ func (p *progress) end(err error) error {
 	} else if e.Code != sessions.CodeTimeout {
 		return e
 	}
-	return e.Do("ask again with the same key %s: nothing is done twice", p.key).With("key", p.key)
+	again := fmt.Sprintf("ask again with the same key %s: nothing is done twice", p.key)
+	if errors.Is(err, errStands) {
+		again = sessions.AsError(err).Action + "; then " + again
+	}
+	return e.Do("%s", again).With("key", p.key)
 }

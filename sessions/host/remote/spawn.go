@@ -54,7 +54,8 @@ func (s *starter) start(ctx context.Context) error {
 		return startError(err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultPatience,
-		sessions.Errorf(sessions.CodeTimeout, "no host answered within %v", DefaultPatience).Do("read its log %s", s.places.HostLog()))
+		sessions.Errorf(sessions.CodeTimeout, "no host answered within %v", DefaultPatience).
+			Do("read its log %s, and see whether a process baton host run stands still: continue or kill it", s.places.HostLog()))
 	defer cancel()
 	began := time.Now()
 	killed := 0
