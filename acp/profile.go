@@ -18,8 +18,8 @@ type profile struct {
 	modeOption string
 	// presets are modes that stand for an approval policy, a sandbox, or both.
 	presets []preset
-	// models tells that it has no option for its model, and reports the one that it was started with.
-	hint map[string]string // what to do about a selection that it did not confirm
+	// hint is what to do about a selection that it did not confirm, by the setting.
+	hint map[string]string
 	// helper is a process that it may start in a turn and keeps: the program, and a word of its command line.
 	helper [2]string
 }

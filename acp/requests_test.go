@@ -17,7 +17,7 @@ func permission(tool, options string) string {
 	return fmt.Sprintf(`{"sessionId":"s1","toolCall":{"toolCallId":%q,"title":"rm x","kind":"execute","status":"pending","rawInput":{"command":"rm x"},"content":[{"type":"content","content":{"type":"text","text":"Not in allowlist: rm"}}]},"options":%s}`, tool, options)
 }
 
-// approve answers a request as the host does for a caller's words.
+// resolve answers a request as the host does for a caller's words.
 func (f *fixture) resolve(r *sessions.Request, decision, option string) error {
 	f.Helper()
 	answer, err := r.Resolve(decision, option, "", nil, nil)

@@ -49,7 +49,7 @@ func startProcess(p Program) (Process, error) {
 	return q, nil
 }
 
-// terminals is an agent that may have programs started, with a turn running.
+// openedTerminals is an agent that may have programs started, with a turn running.
 func openedTerminals(t *testing.T) (f *fixture, prompt message, dir string) {
 	t.Helper()
 	dir = t.TempDir()

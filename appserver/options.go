@@ -74,7 +74,7 @@ func (o runnerOptions) startTrusted(t *threadParams, p sessions.OpenParams) {
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// config is the overrides that go with a thread. Their values stay in the process: none was found in the files of
+// threadConfig is the overrides that go with a thread. Their values stay in the process: none was found in the files of
 // CODEX_HOME.
 func (o runnerOptions) threadConfig(effort string, servers []sessions.MCPServer) (map[string]any, error) {
 	c := maps.Clone(o.config)

@@ -43,7 +43,7 @@ type requestHead struct {
 // asker reads the parameters of one kind of request into r. An error declines the request, with its text as the reason.
 type asker func(a *Agent, r *request, head requestHead, raw json.RawMessage) error
 
-// askers are the requests of 0.171.0 that a person can answer. The others (tools of ours, tokens and attestations that
+// askerFor tells how a request of 0.171.0 is asked that a person can answer, nil for the others. Those (tools of ours, tokens and attestations that
 // we never offered, approvals of the protocol before threads) get an error, like everything unknown.
 func askerFor(method string) asker {
 	switch method {

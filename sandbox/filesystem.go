@@ -38,7 +38,7 @@ type Filesystem struct {
 	Rules    []Rule
 }
 
-// place pins one rule to the file that the host looked at, so that nobody can put a symbolic link in its place meanwhile.
+// spot pins one rule to the file that the host looked at, so that nobody can put a symbolic link in its place meanwhile.
 type spot struct {
 	Path   string `json:"path"`
 	Access Access `json:"access"`

@@ -28,8 +28,8 @@ func (f *front) codexCommand(session, text string) (asked bool) {
 	}
 }
 
-// effects are what commands of a Codex leave in the world: a file, and whether it may be there. Those that ask are
-// approved, which lets them out of Codex's own sandbox.
+// effect is what a command of a Codex leaves in the world: a file, and whether it may be there. One that asks is
+// approved, which lets it out of Codex's own sandbox.
 type effect struct {
 	script string
 	file   string // "": the script makes result in the workspace

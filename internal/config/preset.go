@@ -25,7 +25,7 @@ type preset struct {
 	flags func(*launch)
 	// append puts them behind the arguments of the preset, and not before.
 	append bool
-	// Enforces are the sandboxes that the agent has of its own and reports, so that it needs none around it.
+	// enforces are the sandboxes that the agent has of its own and reports, so that it needs none around it.
 	enforces []string
 }
 

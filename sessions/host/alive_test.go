@@ -20,7 +20,7 @@ import (
 	"github.com/batonmcp/baton/sessions/journal"
 )
 
-// process that lives until it is killed, or for ever.
+// body is a process that lives until it is killed, or for ever.
 type body struct {
 	done   chan struct{}
 	once   sync.Once
@@ -53,7 +53,7 @@ func (s *session) tended(p process) *tender {
 	return t
 }
 
-// over wants the tender to end.
+// overSoon wants the tender to end.
 func (t *tender) overSoon(tt *testing.T) {
 	tt.Helper()
 	select {

@@ -175,7 +175,7 @@ func (h *Host) Stop() {
 // Live tells how many sessions have a bridge or are about to.
 func (h *Host) Live() int { return len(h.liveIDs()) }
 
-// go runs f as a part of the host, unless it is stopping.
+// spawn runs f as a part of the host, unless it is stopping.
 func (h *Host) spawn(f func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -296,7 +296,7 @@ func (c *changes) events(tx *journal.Tx, session string, evs ...sessions.Event) 
 	return nil
 }
 
-// notable kinds are those that a wait for "settled or input" looks at.
+// notableKinds are those that a wait for "settled or input" looks at.
 var notableKinds = []sessions.EventKind{sessions.EventCommandSettled, sessions.EventApprovalRequested, sessions.EventQuestionRequested,
 	sessions.EventSessionStarted, sessions.EventSessionClosed, sessions.EventSessionFailed}
 

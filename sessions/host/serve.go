@@ -167,8 +167,6 @@ func (h *Host) idle(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// liveIDs are the sessions that have a bridge or are about to. One whose bridge is proven gone has none, although its
-// tender is still tidying up: its close has been answered.
 // owners counts the live sessions of each principal, those apart whose owner could not be read.
 func (h *Host) owners() map[string]int {
 	n := map[string]int{}
@@ -186,6 +184,8 @@ func (h *Host) owners() map[string]int {
 	return n
 }
 
+// liveIDs are the sessions that have a bridge or are about to. One whose bridge is proven gone has none, although its
+// tender is still tidying up: its close has been answered.
 func (h *Host) liveIDs() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
