@@ -6,9 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"github.com/batonmcp/baton/internal/install"
 )
@@ -45,8 +48,9 @@ func readmeRegistrations(t *testing.T) (all []registration) {
 	return all
 }
 
-// TestReadmeRegistersWithEveryHost: what the README has a user write for a host is what Baton reads from that host's
-// configuration, in the file that it names. Commands of hosts are run with the real program where a test finds it.
+// TestReadmeRegistersWithEveryHost: what the README has a user write for a host is what `baton install` writes, to the last
+// member, and what Baton reads from that host's configuration, in the file that it names. Commands of hosts are run with the
+// real program where a test finds it.
 func TestReadmeRegistersWithEveryHost(t *testing.T) {
 	all := readmeRegistrations(t)
 	want := install.Command{Program: readmeBinary, Args: []string{"mcp"}}
@@ -54,7 +58,7 @@ func TestReadmeRegistersWithEveryHost(t *testing.T) {
 		t.Run(h.Name, func(t *testing.T) {
 			w := newPlace(t)
 			w.env = append(w.env, "PATH="+os.Getenv("PATH"))
-			files, commands := 0, 0
+			files, commands := 0, []string(nil)
 			file, err := h.File(func(name string) string { return map[string]string{"HOME": w.path("home")}[name] }, "linux")
 			if err != nil {
 				t.Fatal(err)
@@ -70,6 +74,13 @@ func TestReadmeRegistersWithEveryHost(t *testing.T) {
 						if base := filepath.Base(file); h.Name != "claude-code" && !strings.Contains(r.heading, base) {
 							t.Errorf("%s is not named in %q", base, r.heading)
 						}
+						printed, err := h.Print("baton", want)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if got, want := read(t, b.language, text), read(t, b.language, printed); !reflect.DeepEqual(got, want) {
+							t.Errorf("%s\nsays %v, and baton install %s --print %v", text, got, h.Name, want)
+						}
 						w.write("home/config", text)
 						if got, err := h.Registered(w.path("home/config"), "baton"); err != nil || !sameCommand(got, want) {
 							t.Errorf("%s\nis read as %+v, %v", text, got, err)
@@ -78,17 +89,32 @@ func TestReadmeRegistersWithEveryHost(t *testing.T) {
 					}
 					for _, line := range b.lines {
 						if !strings.HasPrefix(line, "baton ") {
-							commands++
-							w.registers(h, file, line)
+							commands = append(commands, line)
 						}
 					}
 				}
 			}
-			if files == 0 && commands == 0 {
+			if files == 0 && commands == nil {
 				t.Errorf("the README does not say how to register with %s", h.Title)
+			}
+			for _, line := range commands { // at last: it skips what nobody can run
+				w.registers(h, file, line)
 			}
 		})
 	}
+}
+
+// read is what a configuration says.
+func read(t *testing.T, language, text string) (config map[string]any) {
+	t.Helper()
+	parse := json.Unmarshal
+	if language == "toml" {
+		parse = toml.Unmarshal
+	}
+	if err := parse([]byte(text), &config); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return config
 }
 
 func sameCommand(a, b install.Command) bool {
@@ -108,6 +134,13 @@ func (w *world) registers(h install.Host, file, line string) {
 		}
 		name, _ := entry["name"].(string)
 		delete(entry, "name")
+		printed, err := h.Print(name, install.Command{Program: readmeBinary, Args: want.Args})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if want := read(w.t, "json", printed); !reflect.DeepEqual(map[string]any{"servers": map[string]any{name: entry}}, want) {
+			w.t.Errorf("%s\nadds %v, and baton install %s --print says %v", line, entry, h.Name, want)
+		}
 		w.json("home/added.json", args{"servers": args{name: entry}})
 		if got, err := h.Registered(w.path("home/added.json"), "baton"); err != nil || got.Program != readmeBinary || !slices.Equal(got.Args, want.Args) {
 			w.t.Errorf("%s\nis read as %+v, %v", line, got, err)
