@@ -34,6 +34,8 @@ type uninstallation struct {
 	places  place.Places
 	api     *remote.Client
 	changes []registered
+	there   place.There
+	config  bool // there is a configuration, and it is Baton's
 	result  uninstalled
 }
 
@@ -98,9 +100,13 @@ func (u *uninstallation) run(ctx context.Context) (err error) {
 	if err := u.registrations(); err != nil {
 		return err
 	}
+	if u.there, err = u.places.There(); err != nil {
+		return err
+	}
+	u.config = u.there.Config && u.ownConfig()
 	u.keeps()
 	u.announce(running)
-	if u.dry {
+	if u.dry || u.nothing() {
 		return u.report()
 	}
 	if !u.confirmed() {
@@ -193,15 +199,30 @@ func (u *uninstallation) registrations() error {
 	return nil
 }
 
+// nothing tells whether nothing of Baton's is on this machine but the program. A configuration that is not Baton's is none.
+func (u *uninstallation) nothing() bool {
+	return u.result.Host == 0 && len(u.changes) == 0 && !u.there.Sockets && !u.there.State && !u.config
+}
+
 // keeps says what stays.
 func (u *uninstallation) keeps() {
 	keep := func(format string, args ...any) {
 		u.result.Keeps = append(u.result.Keeps, fmt.Sprintf(format, args...))
 	}
-	keep("every `baton mcp` that an MCP host has started runs until that host ends it or is started again; a call to it would start a host anew")
-	keep("what agents keep of their own (their conversations, logins and settings), and what they did in their directories")
-	if !u.purge {
+	if !u.nothing() {
+		keep("every `baton mcp` that an MCP host has started runs until that host ends it or is started again; a call to it would start a host anew")
+	}
+	if u.there.State {
+		keep("what agents keep of their own (their conversations, logins and settings), and what they did in their directories")
+	}
+	switch {
+	case u.purge:
+	case u.there.State && u.config:
 		keep("the journal with everything that was said, the logs and the configuration: %s, %s (--purge removes them)", u.places.State, u.places.Config)
+	case u.there.State:
+		keep("the journal with everything that was said, and the logs: %s (--purge removes them)", u.places.State)
+	case u.config:
+		keep("the configuration: %s (--purge removes it)", u.places.Config)
 	}
 	if self, err := os.Executable(); err == nil {
 		keep("the program: %s", self)
@@ -230,13 +251,26 @@ func (u *uninstallation) announce(running bool) {
 			say("leaves: %s in %s (%s): %s", r.Name, r.File, r.Host, r.Why)
 		}
 	}
-	say("removes: sockets in %s", u.places.Runtime)
-	switch {
-	case u.purge && u.ownConfig():
-		say("removes for good: %s and %s", u.places.State, u.places.Config)
-	case u.purge:
-		say("removes for good: %s", u.places.State)
-		say("leaves: %s: Baton cannot read it as its own", u.places.Config)
+	if u.there.Sockets {
+		say("removes: sockets in %s", u.places.Runtime)
+	}
+	if u.purge {
+		var goes []string
+		if u.there.State {
+			goes = append(goes, u.places.State)
+		}
+		if u.config {
+			goes = append(goes, u.places.Config)
+		}
+		if goes != nil {
+			say("removes for good: %s", strings.Join(goes, " and "))
+		}
+		if u.there.Config && !u.config {
+			say("leaves: %s: Baton cannot read it as its own", u.places.Config)
+		}
+	}
+	if u.nothing() {
+		say("there is nothing to undo: no host, no sessions, no registration, no sockets, no state and no configuration of Baton's")
 	}
 	for _, k := range u.result.Keeps {
 		say("stays: %s", k)
@@ -296,18 +330,17 @@ func (u *uninstallation) unregister(context.Context) error {
 
 // remove takes the files away while it holds the place of the host, so that none starts meanwhile.
 func (u *uninstallation) remove(ctx context.Context) (err error) {
-	if !exists(u.places.State) {
-		return u.places.RemoveRuntime(ctx, &u.result.Removed)
+	if exists(u.places.State) { // else there is nothing to be the host of
+		claim, e := u.claim(ctx)
+		if e != nil {
+			return e
+		}
+		defer func() { err = errors.Join(err, claim.Release()) }()
 	}
-	claim, err := u.claim(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, claim.Release()) }()
 	if err := u.places.RemoveRuntime(ctx, &u.result.Removed); err != nil || !u.purge {
 		return err
 	}
-	return u.places.RemoveState(&u.result.Removed, u.ownConfig())
+	return u.places.RemoveState(&u.result.Removed, u.config)
 }
 
 // ownConfig tells whether the configuration is one that Baton reads: BATON_HOME may be a folder of another program's, which

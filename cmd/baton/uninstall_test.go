@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +121,50 @@ func TestUninstall(t *testing.T) {
 	w.env[0] = "PATH=" + os.Getenv("PATH")
 	if _, _, status := w.verb("uninstall", "now"); status != exitUsage {
 		t.Errorf("an argument: status %d", status)
+	}
+}
+
+// On a machine without anything of Baton's an uninstall says that, names nothing that is not there, and makes nothing.
+func TestUninstallOfNothing(t *testing.T) {
+	t.Parallel()
+	w := bare(t)
+	before := tree(t, w.dir)
+	named := regexp.MustCompile(`/[^\s,;:()"]+`)
+	check := func(say string, argv ...string) string {
+		t.Helper()
+		out := w.says(append([]string{"uninstall"}, argv...)...)
+		if !strings.Contains(out, say) || strings.Contains(out, "removes: ") || strings.Contains(out, "removes for good: ") || strings.Contains(out, "stops: ") {
+			t.Errorf("uninstall %q does not say %q, or more: %s", argv, say, out)
+		}
+		for _, path := range named.FindAllString(out, -1) {
+			if !exists(path) {
+				t.Errorf("uninstall %q names %s, which is not there: %s", argv, path, out)
+			}
+		}
+		return out
+	}
+	for _, argv := range [][]string{{"--dry-run"}, {"--purge", "--dry-run"}, {"--purge"}, {}} {
+		check("there is nothing to undo", argv...)
+		check(`"registrations":[],"removed":[]`, append(argv, "--json")...)
+	}
+	if after := tree(t, w.dir); !slices.Equal(before, after) {
+		t.Errorf("it made %q of %q", after, before)
+	}
+	if err := os.MkdirAll(w.path("home/.config/baton"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := w.path("home/.config/baton/config.toml")
+	w.write("home/.config/baton/config.toml", "[music]\n") // another program's
+	if out := check("leaves: "+config+": Baton cannot read it as its own", "--purge", "--dry-run"); !strings.Contains(out, "there is nothing to undo") {
+		t.Errorf("another's configuration is taken for Baton's: %s", out)
+	}
+	w.write("home/.config/baton/config.toml", "[host]\n")
+	check("stays: the configuration: "+config+" (--purge removes it)", "--dry-run")
+	if out := w.says("uninstall", "--purge", "--dry-run"); !strings.Contains(out, "removes for good: "+config+"\n") {
+		t.Errorf("of a configuration alone: %s", out)
+	}
+	if out := w.says("uninstall", "--purge"); !strings.Contains(out, "removed: "+config+"\n") || exists(w.path("home/.config/baton")) {
+		t.Errorf("of a configuration alone: %s", out)
 	}
 }
 

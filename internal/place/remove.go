@@ -31,6 +31,38 @@ type Removed struct {
 	Left  []string `json:"left,omitempty"`
 }
 
+// There is what of Baton's is at the places.
+type There struct {
+	Sockets bool // or the directory that was made for them, empty
+	State   bool // or its directory, empty
+	Config  bool // a file, whoever wrote it
+}
+
+// There looks for what a removal would find.
+func (p Places) There() (x There, err error) {
+	socks, err := match(p.Runtime, "*.sock")
+	if err != nil {
+		return x, err
+	}
+	x.Sockets = empty(p.Runtime) || slices.ContainsFunc(socks, func(s string) bool { return ownSocket.MatchString(filepath.Base(s)) })
+	x.State = empty(p.State)
+	for _, pattern := range ownFiles {
+		found, err := match(p.State, pattern)
+		if err != nil {
+			return x, err
+		}
+		x.State = x.State || len(found) > 0
+	}
+	_, missing := os.Lstat(p.Config)
+	x.Config = missing == nil
+	return x, nil
+}
+
+func empty(dir string) bool {
+	list, err := os.ReadDir(dir)
+	return err == nil && len(list) == 0
+}
+
 // RemoveRuntime takes away the sockets that nobody listens on, and their directory when it is empty then.
 func (p Places) RemoveRuntime(ctx context.Context, r *Removed) error {
 	socks, err := match(p.Runtime, "*.sock")
