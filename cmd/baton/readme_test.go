@@ -123,7 +123,7 @@ func TestReadmeCommands(t *testing.T) {
 					}
 				}
 				continue
-			case !strings.HasPrefix(line, "baton "):
+			case !strings.HasPrefix(line, "baton ") && b.section != "Backups":
 				t.Errorf("nobody checks the command %q", line)
 				continue
 			}
