@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,9 +34,10 @@ type finding struct {
 func newDoctor() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:     "doctor",
-		Short:   "Say of every part whether it works here, and what to do where it does not",
-		Long:    "Say of every part whether it works here, and what to do where it does not. Nothing is started and nothing is changed. Exit status 1 when a part does not work.",
+		Use:   "doctor",
+		Short: "Say of every part whether it works here, and what to do where it does not",
+		Long: "Say of every part whether it works here, and what to do where it does not. Nothing is started and nothing is changed.\n" +
+			"Exit status 1 when a part does not work, or when there is no agent at all: Baton can then do nothing but its demo.",
 		Example: "  baton doctor",
 		Args:    exactly(0, 0, "no argument beside its flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -43,16 +45,29 @@ func newDoctor() *cobra.Command {
 			if err := report(os.Stdout, found, asJSON); err != nil {
 				return err
 			}
-			for _, f := range found {
-				if !f.OK && !f.Absent {
-					return codedError{errors.New("not everything works; see above"), exitError}
-				}
-			}
-			return nil
+			return verdict(found)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one part a line")
 	return c
+}
+
+// verdict is the end of the command. Without any agent it is no success, although nothing is broken: who sets a machine up
+// asks whether a session can be had there.
+func verdict(found []finding) error {
+	var ill []string
+	for _, f := range found {
+		if !f.OK && !f.Absent {
+			ill = append(ill, f.Part)
+		}
+	}
+	switch {
+	case ill == nil:
+		return nil
+	case slices.Equal(ill, []string{noAgents}):
+		return codedError{errors.New("all else works here, but no agent is installed yet; see above"), exitError}
+	}
+	return codedError{fmt.Errorf("not everything works: %s; see above", strings.Join(ill, ", ")), exitError}
 }
 
 func report(w io.Writer, found []finding, asJSON bool) error {
@@ -154,6 +169,9 @@ func daemon(ctx context.Context, p place.Places) finding {
 	return finding{Part: "host", OK: true, Says: fmt.Sprintf("pid %d, version %s, %d live sessions", s.PID, s.Version, s.Live)}
 }
 
+// noAgents is the part that is missing where no agent is installed.
+const noAgents = "runners"
+
 // agents says of each runner whether its program can be found; it is not started. Only the absence of all is a fault.
 func agents(p place.Places) []finding {
 	cfg, err := config.Load(p.Config)
@@ -162,7 +180,8 @@ func agents(p place.Places) []finding {
 	}
 	var found []finding
 	installed := 0
-	for _, name := range cfg.Shown(os.Getenv) {
+	shown := cfg.Shown(os.Getenv)
+	for _, name := range shown {
 		r, err := cfg.Resolve(name, "/", os.Getenv)
 		f := finding{Part: "runner " + name, OK: true, Says: r.Executable}
 		if err != nil {
@@ -175,7 +194,9 @@ func agents(p place.Places) []finding {
 		found = append(found, f)
 	}
 	if installed == 0 {
-		found = append(found, finding{Part: "runners", Says: "no agent is installed", Fix: "install one of them; `baton demo` works without"})
+		others := slices.DeleteFunc(cfg.Names(), func(name string) bool { return slices.Contains(shown, name) })
+		found = append(found, finding{Part: noAgents, Says: "no agent is installed, and Baton runs those that are",
+			Fix: fmt.Sprintf("install one of those above, and log in with it; Baton also knows %s\n`baton demo` works without any", strings.Join(others, ", "))})
 	}
 	return found
 }

@@ -98,3 +98,29 @@ func TestDoctorSaysWhatIsMissing(t *testing.T) {
 	}
 	w.env = w.env[:len(w.env)-3]
 }
+
+// A newcomer without any agent is told that nothing else is wrong and what there is to install; to a script it is a fault.
+func TestDoctorWithoutAgents(t *testing.T) {
+	w := newPlace(t)
+	w.env = append(w.env, "PATH=/none")
+	f := w.doctor()[noAgents]
+	if f.OK || f.Absent || !strings.Contains(f.Fix, "opencode") || !strings.Contains(f.Fix, "baton demo") {
+		t.Errorf("%+v", f)
+	}
+	fine, absent, none, broken := finding{Part: "host", OK: true}, finding{Part: "runner codex", Absent: true}, finding{Part: noAgents}, finding{Part: "config"}
+	for _, c := range []struct {
+		found  []finding
+		status int
+		says   string
+	}{
+		{[]finding{fine, absent}, 0, ""},
+		{[]finding{fine, absent, none}, exitError, "all else works here"},
+		{[]finding{fine, broken, absent}, exitError, "not everything works: config;"},
+		{[]finding{broken, absent, none}, exitError, "not everything works: config, runners;"},
+	} {
+		err := verdict(c.found)
+		if (err == nil) != (c.status == 0) || err != nil && (exitCode(err) != c.status || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%+v: %v", c.found, err)
+		}
+	}
+}
