@@ -73,7 +73,7 @@ func newJournalExport() *cobra.Command {
 		Use:   "export SESSION",
 		Short: "Write everything kept of a session to standard output, as lines of JSON",
 		Long: "Each line is an object with one member that names what it is: session, generation, input, command, request, event,\n" +
-			"gap, and at last end. A result without its end was cut short.",
+			"gap, damaged (what could not be read), and at last end. A result without its end was cut short.",
 		Example: "  baton journal export 0b6c1f5e-3f0a-4c3e-9d55-2f1f6f0c7a11 > session.ndjson",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

@@ -17,7 +17,11 @@ import (
 func (h *Host) recover(ctx context.Context) error {
 	var live []journal.Generation
 	if err := h.j.View(ctx, func(tx *journal.Tx) (err error) {
-		live, err = tx.LiveGenerations()
+		var damage []error
+		live, damage, err = tx.LiveGenerations()
+		for _, e := range damage {
+			h.o.Log.Error().Err(e).Msg("a session may live that cannot be recovered, for its record cannot be read")
+		}
 		return err
 	}); err != nil {
 		return err

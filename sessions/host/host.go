@@ -243,7 +243,7 @@ func (h *Host) mended() {
 	}
 	var live []journal.Generation
 	if err := h.j.View(h.life, func(tx *journal.Tx) (err error) {
-		live, err = tx.LiveGenerations()
+		live, _, err = tx.LiveGenerations()
 		return err
 	}); err != nil {
 		h.o.Log.Warn().Err(err).Msg("live sessions could not be looked at")

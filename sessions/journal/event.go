@@ -156,8 +156,15 @@ func (tx *Tx) ReadStored(session string, after int64, limit int, kinds []session
 
 func readEvents[E any](tx *Tx, session string, after int64, limit int, kinds []sessions.EventKind, maxBytes int, scan func(*row) (E, int)) (PageOf[E], error) {
 	var n, first, last int64
-	found, err := tx.one(func(r *row) { n, first, last = r.int(), r.int(), r.int() },
-		"SELECT n, first_seq, (SELECT last_seq FROM heads WHERE session = n) FROM sessions WHERE id = ? AND state <> 'deleted'", session)
+	var found bool
+	var err error
+	for _, from := range sessionSources {
+		found, err = tx.one(func(r *row) { n, first, last = r.int(), r.int(), r.int() },
+			"SELECT n, first_seq, "+from.lastSeq+" FROM sessions "+from.by+" WHERE id = ? AND state <> 'deleted'", session)
+		if err == nil || !tx.mend(err) {
+			break
+		}
+	}
 	switch {
 	case err != nil:
 		return PageOf[E]{}, err

@@ -16,8 +16,8 @@ const (
 )
 
 // Export writes everything that is kept of a session as lines of JSON, each an object with one member that names what
-// it is: session, generation, input, command, request, event, gap, and at last end with the number of events. A result
-// without its end was cut short.
+// it is: session, generation, input, command, request, event, gap, damaged, and at last end with the number of events, and of
+// what could not be read. A result without its end was cut short.
 func (j *Journal) Export(ctx context.Context, session string, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	x := exporter{j: j, session: session, enc: json.NewEncoder(out)}
@@ -36,6 +36,27 @@ type exporter struct {
 	session     string
 	enc         *json.Encoder
 	from, until int64 // the events kept when the export began: those after from, up to until
+	damaged     int
+}
+
+// Unreadable is what an export could not read for damage: one thing, or all the rest of its kind.
+type Unreadable struct {
+	What   string `json:"what"`
+	Number int64  `json:"number,omitempty"`
+	Detail string `json:"detail"`
+}
+
+func unreadableRow(err error) bool {
+	return damaged(err) || sessions.CodeOf(err) == sessions.CodeStorageFailed
+}
+
+// around goes on after damage, and tells of it; what else keeps it from reading ends the export.
+func (x *exporter) around(what string, number int64, err error) error {
+	if !unreadableRow(err) {
+		return err
+	}
+	x.damaged++
+	return x.line("damaged", Unreadable{what, number, err.Error()})
 }
 
 func (x *exporter) line(what string, v any) error { return x.enc.Encode(map[string]any{what: v}) }
@@ -45,10 +66,7 @@ func (x *exporter) rows(ctx context.Context) error {
 	var s Session
 	var generations []Generation
 	err := x.j.View(ctx, func(tx *Tx) (err error) {
-		if s, err = tx.GetSession("", x.session); err != nil {
-			return err
-		}
-		generations, err = tx.ListGenerations(x.session)
+		s, err = tx.GetSession("", x.session)
 		return err
 	})
 	if err != nil {
@@ -58,21 +76,41 @@ func (x *exporter) rows(ctx context.Context) error {
 	if err := x.line("session", s); err != nil {
 		return err
 	}
+	if err := x.j.View(ctx, func(tx *Tx) (err error) {
+		generations, err = tx.ListGenerations(x.session)
+		return err
+	}); err != nil {
+		if err := x.around("generation", 0, err); err != nil {
+			return err
+		}
+	}
 	for _, g := range generations {
 		if err := x.line("generation", g); err != nil {
 			return err
 		}
 		if err := x.inputs(ctx, g.ID); err != nil {
-			return err
+			if err := x.around("input", 0, err); err != nil {
+				return err
+			}
 		}
 	}
-	err = pages(ctx, x, "command", func(tx *Tx, after int64) ([]Command, error) { return tx.ListCommands(x.session, after, rowPage) },
-		func(c Command) int64 { return c.Position })
+	err = pages(ctx, x, "command", func(tx *Tx, after int64, limit int) ([]Command, error) {
+		return tx.ListCommands(x.session, after, limit)
+	},
+		func(c Command) int64 { return c.Position },
+		func(tx *Tx, after int64) (int64, error) {
+			return tx.number("SELECT coalesce(min(position), 0) FROM ("+positions+") WHERE position > ?", s.N, s.N, after)
+		})
 	if err != nil {
 		return err
 	}
-	return pages(ctx, x, "request", func(tx *Tx, after int64) ([]Request, error) { return tx.ListRequests(x.session, after, rowPage) },
-		func(q Request) int64 { return q.N })
+	return pages(ctx, x, "request", func(tx *Tx, after int64, limit int) ([]Request, error) {
+		return tx.ListRequests(x.session, after, limit)
+	},
+		func(q Request) int64 { return q.N },
+		func(tx *Tx, after int64) (int64, error) {
+			return tx.number("SELECT coalesce(min(n), 0) FROM requests WHERE session = ? AND n > ?", x.session, after)
+		})
 }
 
 // inputs writes those of a generation. They are looked up once: they are found from the newest one on.
@@ -102,16 +140,33 @@ func (x *exporter) inputs(ctx context.Context, generation string) error {
 	return err
 }
 
-// pages writes the rows that read gives, page by page.
-func pages[T any](ctx context.Context, x *exporter, what string, read func(*Tx, int64) ([]T, error), number func(T) int64) error {
+// pages writes the rows that read gives, page by page; behind damage one by one, by the numbers that next finds in an index.
+func pages[T any](ctx context.Context, x *exporter, what string, read func(tx *Tx, after int64, limit int) ([]T, error), number func(T) int64,
+	next func(tx *Tx, after int64) (int64, error)) error {
+	limit := rowPage
 	for after := int64(0); ; {
 		var list []T
+		here := int64(0)
 		err := x.j.View(ctx, func(tx *Tx) (err error) {
-			list, err = read(tx, after)
+			if limit == 1 {
+				if here, err = next(tx, after); err != nil || here == 0 {
+					return err
+				}
+				after = here - 1
+			}
+			list, err = read(tx, after, limit)
 			return err
 		})
-		if err != nil {
-			return err
+		switch {
+		case err != nil && limit > 1 && unreadableRow(err):
+			limit = 1
+			continue
+		case err != nil:
+			if err := x.around(what, here, err); err != nil || here == 0 {
+				return err
+			}
+			after = here
+			continue
 		}
 		for _, v := range list {
 			if err := x.line(what, v); err != nil {
@@ -119,7 +174,10 @@ func pages[T any](ctx context.Context, x *exporter, what string, read func(*Tx, 
 			}
 			after = number(v)
 		}
-		if len(list) < rowPage {
+		switch {
+		case len(list) == 0 && here > 0: // the index has it, the table has not
+			after = here
+		case len(list) < limit:
 			return nil
 		}
 	}
@@ -157,5 +215,9 @@ func (x *exporter) events(ctx context.Context) error {
 		}
 		after = p.Last
 	}
-	return x.line("end", map[string]int{"events": n})
+	end := map[string]int{"events": n}
+	if x.damaged > 0 {
+		end["damaged"] = x.damaged
+	}
+	return x.line("end", end)
 }

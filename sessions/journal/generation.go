@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/batonmcp/baton/sessions"
@@ -36,9 +37,14 @@ type Generation struct {
 	lastRow int64 // of inputs, that of LastInput
 }
 
-const generationColumns = `id, session, n, cwd, executable, argv, version, profile, account_digest, policy_digest, env_digest, rung,
-	record, socket, spill, native_id, (SELECT last_frame FROM progress WHERE generation = number),
-	(SELECT last_input FROM progress WHERE generation = number), (SELECT last_row FROM progress WHERE generation = number), started, ended, verdict, proof, number`
+const generationRow = `id, session, n, cwd, executable, argv, version, profile, account_digest, policy_digest, env_digest, rung,
+	record, socket, spill, native_id, %s, started, ended, verdict, proof, number`
+
+var (
+	generationColumns = fmt.Sprintf(generationRow, `(SELECT last_frame FROM progress WHERE generation = number),
+	(SELECT last_input FROM progress WHERE generation = number), (SELECT last_row FROM progress WHERE generation = number)`)
+	withoutProgress = fmt.Sprintf(generationRow, "0, 0, 0")
+)
 
 func scanGeneration(r *row) Generation {
 	g := Generation{ID: r.text(), Session: r.text(), N: r.int(), Cwd: r.text(), Executable: r.text()}
@@ -112,9 +118,40 @@ func (tx *Tx) LastGeneration(session string) (Generation, bool, error) {
 	return tx.generation("WHERE session = ? ORDER BY n DESC LIMIT 1", session)
 }
 
-// LiveGenerations returns every generation that has not ended.
-func (tx *Tx) LiveGenerations() ([]Generation, error) {
-	return tx.generations("WHERE ended = 0 ORDER BY session")
+// LiveGenerations returns every generation that has not ended. Where damage is in the way it returns those that can be read,
+// and tells in damage what is missing: one that cannot must not keep a host from the others.
+func (tx *Tx) LiveGenerations() (live []Generation, damage []error, err error) {
+	live, err = tx.generations("WHERE ended = 0 ORDER BY session")
+	if err == nil || !tx.mend(err) {
+		return live, nil, err
+	}
+	damage = append(damage, err)
+	live = nil
+	// An index holds the numbers of live ones alone; without it the numbers of all are gone through, which others hold too.
+	var numbers []int64
+	for _, sql := range []string{"SELECT number FROM generations WHERE ended = 0", "SELECT generation FROM progress"} {
+		numbers = nil
+		err = tx.query(func(r *row) error { numbers = append(numbers, r.int()); return nil }, sql)
+		if err == nil || !tx.mend(err) {
+			break
+		}
+		damage = append(damage, err)
+	}
+	if err != nil && !damaged(err) {
+		return nil, damage, err
+	}
+	for _, number := range numbers {
+		g, found, err := tx.generation("WHERE number = ? AND +ended = 0", number)
+		switch {
+		case err == nil && found:
+			live = append(live, g)
+		case err != nil && !tx.mend(err):
+			return nil, damage, err
+		case err != nil:
+			damage = append(damage, fmt.Errorf("generation number %d: %w", number, err))
+		}
+	}
+	return live, damage, nil
 }
 
 // UnprovenGenerations returns those that ended lately without a proof, the newest first, and no more than n.

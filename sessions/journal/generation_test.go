@@ -85,7 +85,7 @@ func TestGenerations(t *testing.T) {
 		if err != nil || len(all) != 2 || all[0].N != 1 || all[1].N != 2 {
 			t.Errorf("%+v, %v", all, err)
 		}
-		liveOnes, err := tx.LiveGenerations()
+		liveOnes, _, err := tx.LiveGenerations()
 		if err != nil || len(liveOnes) != 1 || liveOnes[0].ID != second.ID {
 			t.Errorf("live %+v, %v", liveOnes, err)
 		}

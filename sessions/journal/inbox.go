@@ -17,10 +17,17 @@ func (tx *Tx) Inbox(principal string, before int64, limit int) ([]Unread, error)
 		where, args = where+" AND n < ?", append(args, before)
 	}
 	var list []Unread
-	err := tx.query(func(r *row) error {
-		list = append(list, Unread{Session: scanSession(r), Acked: r.int()})
-		return nil
-	}, "SELECT "+sessionColumns+", acked FROM sessions "+where+" ORDER BY n DESC LIMIT ?", append(args, limit)...)
+	var err error
+	for _, columns := range []string{sessionColumns, sessionsByEvents} {
+		list = nil
+		err = tx.query(func(r *row) error {
+			list = append(list, Unread{Session: scanSession(r), Acked: r.int()})
+			return nil
+		}, "SELECT "+columns+", acked FROM sessions "+where+" ORDER BY n DESC LIMIT ?", append(args, limit)...)
+		if err == nil || !tx.mend(err) {
+			break
+		}
+	}
 	return list, err
 }
 

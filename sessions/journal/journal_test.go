@@ -19,7 +19,7 @@ func open(t testing.TB, o Options) *Journal {
 // checked has a journal checked when the test ends.
 func checked(t testing.TB, j *Journal) *Journal {
 	t.Cleanup(func() {
-		problems, err := j.Check(context.Background())
+		problems, err := j.check(context.Background(), false)
 		if err != nil {
 			t.Error(err)
 		}

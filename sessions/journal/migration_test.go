@@ -176,7 +176,7 @@ func TestNumbersMigration(t *testing.T) {
 // sameAsFourth finds what TestNumbersMigration put into the older journal.
 func sameAsFourth(t *testing.T, j *Journal) {
 	t.Helper()
-	if problems, err := j.Check(t.Context()); err != nil || len(problems) > 0 {
+	if problems, err := j.check(t.Context(), false); err != nil || len(problems) > 0 {
 		t.Errorf("check: %v, %v", problems, err)
 	}
 	same := func(what string, got, want any) {
@@ -261,7 +261,7 @@ func TestTailsMigration(t *testing.T) {
 			fmt.Sprintf(`INSERT INTO progress VALUES (%d, 0, %d);`, n+1, 3-n)
 	}
 	for i, generation := range []int{1, 2, 1, 2, 1} {
-		sql += fmt.Sprintf(`INSERT INTO inputs VALUES (%d, %d, 'prompt', 'c%d', 'p%d', 'pending', '', 1, 1);`, generation, i/2+1, i/2, i)
+		sql += fmt.Sprintf(`INSERT INTO inputs VALUES (%d, %d, 'prompt', 'c%d', '"p%d"', 'pending', '', 1, 1);`, generation, i/2+1, i/2, i)
 	}
 	for i := range 3 {
 		state, settled := "completed", 5-i
@@ -273,7 +273,7 @@ func TestTailsMigration(t *testing.T) {
 	spoilSQL(t, path, sql)
 	j := checked(t, openAt(t, path, Options{}))
 	look := func(tx *Tx) error {
-		for generation, want := range map[string][]string{"ga": {"p0", "p2", "p4"}, "gb": {"p1", "p3"}} {
+		for generation, want := range map[string][]string{"ga": {`"p0"`, `"p2"`, `"p4"`}, "gb": {`"p1"`, `"p3"`}} {
 			inputs, err := tx.InputsAfter(generation, 0)
 			if err != nil {
 				return err

@@ -31,10 +31,21 @@ func (tx *Tx) sessionN(id string) (int64, error) {
 	if k := tx.known().sessions[id]; k != nil {
 		n, err = k.N, tx.usable()
 	} else {
-		n, err = tx.number("SELECT n FROM sessions WHERE id = ?", id)
+		n, err = tx.numberOf("n", "sessions", id)
 	}
 	if err == nil && n != 0 {
 		tx.names.session, tx.names.n = id, n
+	}
+	return n, err
+}
+
+// numberOf finds a row's number by its id; where the index is damaged, in the table itself.
+func (tx *Tx) numberOf(column, table, id string) (n int64, err error) {
+	for _, by := range []string{"", " NOT INDEXED"} {
+		n, err = tx.number("SELECT "+column+" FROM "+table+by+" WHERE id = ?", id)
+		if err == nil || !tx.mend(err) {
+			break
+		}
 	}
 	return n, err
 }
@@ -52,7 +63,7 @@ func (tx *Tx) reference(id string) (reference, error) {
 	if k := tx.known().generations[id]; k != nil {
 		number, err = k.number, tx.usable()
 	} else {
-		number, err = tx.number("SELECT number FROM generations WHERE id = ?", id)
+		number, err = tx.numberOf("number", "generations", id)
 	}
 	if number == 0 || err != nil {
 		return reference{id: id}, err

@@ -235,7 +235,7 @@ func TestMigration(t *testing.T) {
 		if err != nil {
 			t.Fatalf("after a cut at step %d: %v", cut, err)
 		}
-		if problems, err := j.Check(t.Context()); err != nil || len(problems) > 0 {
+		if problems, err := j.check(t.Context(), false); err != nil || len(problems) > 0 {
 			t.Errorf("after a cut at step %d: %v, %v", cut, problems, err)
 		}
 		if err := j.Close(); err != nil {

@@ -190,7 +190,7 @@ func (r *cutRun) inspect(what string) bool {
 		ok = false
 		r.t.Errorf(what+": "+format, args...)
 	}
-	problems, err := j.Check(ctx)
+	problems, err := j.check(ctx, false)
 	if err != nil {
 		fail("check: %v", err)
 	}

@@ -152,7 +152,7 @@ func TestOperationsFencesConsumers(t *testing.T) {
 		}
 		return err
 	})
-	if problems, err := j.Check(t.Context()); err != nil || len(problems) > 0 {
+	if problems, err := j.check(t.Context(), false); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
 }

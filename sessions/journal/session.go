@@ -61,9 +61,30 @@ type SessionFilter struct {
 	Newest    bool // newest first
 }
 
-const sessionColumns = `n, id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked, settings, evidence,
-	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent, first_seq, (SELECT last_seq FROM heads WHERE session = n), created,
-	(SELECT updated FROM heads WHERE session = n), unread`
+// What moves with every change of a session has a row of its own. Where that is missing, or its page is damaged, the events
+// tell both: the last one is there or was cut, and then first_seq follows it.
+const (
+	lastSeqByEvents = "max(first_seq - 1, coalesce((SELECT max(seq) FROM events WHERE session = n), 0))"
+	updatedByEvents = "coalesce((SELECT at FROM events WHERE session = n ORDER BY seq DESC LIMIT 1), created)"
+	lastSeqOf       = "coalesce((SELECT last_seq FROM heads WHERE session = n), " + lastSeqByEvents + ")"
+	updatedOf       = "coalesce((SELECT updated FROM heads WHERE session = n), " + updatedByEvents + ")"
+)
+
+const sessionRow = `n, id, principal, runner, cwd, title, state, generation, native_id, had_turn, asked, settings, evidence,
+	capability, lease, lease_term, workspace_id, node_id, origin, containment, error, usage, spent, first_seq, `
+
+const (
+	sessionColumns   = sessionRow + lastSeqOf + ", created, " + updatedOf + ", unread"
+	sessionsByEvents = sessionRow + lastSeqByEvents + ", created, " + updatedByEvents + ", unread"
+)
+
+// sessionSources are the ways to read a session, each for where damage is in the way of the one before.
+var sessionSources = []struct{ columns, by, lastSeq, byID string }{
+	{sessionColumns, "", lastSeqOf, "SELECT " + sessionColumns + " FROM sessions WHERE id = ?"},
+	{sessionsByEvents, "", lastSeqByEvents, "SELECT " + sessionsByEvents + " FROM sessions WHERE id = ?"},
+	{sessionColumns, "NOT INDEXED", lastSeqOf, "SELECT " + sessionColumns + " FROM sessions NOT INDEXED WHERE id = ?"},
+	{sessionsByEvents, "NOT INDEXED", lastSeqByEvents, "SELECT " + sessionsByEvents + " FROM sessions NOT INDEXED WHERE id = ?"},
+}
 
 func scanSession(r *row) Session {
 	s := Session{N: r.int(), ID: r.text(), Principal: r.text(), Runner: r.text(), Cwd: r.text(), Title: r.text(),
@@ -132,7 +153,12 @@ func (tx *Tx) FindSession(id string) (s Session, found bool, err error) {
 }
 
 func (tx *Tx) readSession(id string) (s Session, found bool, err error) {
-	found, err = tx.one(func(r *row) { s = scanSession(r) }, "SELECT "+sessionColumns+" FROM sessions WHERE id = ?", id)
+	for _, from := range sessionSources {
+		found, err = tx.one(func(r *row) { s = scanSession(r) }, from.byID, id)
+		if err == nil || !tx.mend(err) {
+			break
+		}
+	}
 	return s, found, err
 }
 
@@ -152,9 +178,7 @@ func (tx *Tx) GetSession(principal, id string) (Session, error) {
 // SessionsOfNative returns the sessions whose conversation has this native id, of whatever runner, deleted ones apart. An
 // agent's ids are its own: another one may have made the same.
 func (tx *Tx) SessionsOfNative(native string) (list []Session, err error) {
-	err = tx.query(func(r *row) error { list = append(list, scanSession(r)); return nil },
-		"SELECT "+sessionColumns+" FROM sessions WHERE native_id = ? AND native_id <> '' AND state <> 'deleted' ORDER BY n", native)
-	return list, err
+	return tx.sessions("WHERE native_id = ? AND native_id <> '' AND state <> 'deleted' ORDER BY n", native)
 }
 
 // NativeIDs are the native ids of all sessions but deleted ones, with the runners that they are of.
@@ -284,11 +308,16 @@ func (tx *Tx) ListSessions(f SessionFilter, after int64, limit int) ([]Session, 
 	return list[:limit], true, nil
 }
 
-func (tx *Tx) sessions(where string, args ...any) ([]Session, error) {
-	var list []Session
-	err := tx.query(func(r *row) error {
-		list = append(list, scanSession(r))
-		return nil
-	}, "SELECT "+sessionColumns+" FROM sessions "+where, args...)
+func (tx *Tx) sessions(where string, args ...any) (list []Session, err error) {
+	for _, from := range sessionSources {
+		list = nil
+		err = tx.query(func(r *row) error {
+			list = append(list, scanSession(r))
+			return nil
+		}, "SELECT "+from.columns+" FROM sessions "+from.by+" "+where, args...)
+		if err == nil || !tx.mend(err) {
+			break
+		}
+	}
 	return list, err
 }

@@ -220,7 +220,7 @@ func noLoss(t *testing.T, d *fakeDisk, id string, n int64) {
 			}
 			return err
 		})
-		if problems, err := after.Check(t.Context()); err != nil || len(problems) > 0 {
+		if problems, err := after.check(t.Context(), false); err != nil || len(problems) > 0 {
 			t.Errorf("after a power cut: %v, %v", problems, err)
 		}
 	}
@@ -373,7 +373,7 @@ func noLossOf(t *testing.T, d *fakeDisk, at int, acked int64) {
 		return
 	}
 	defer func() { _ = j.Close() }()
-	problems, err := j.Check(t.Context())
+	problems, err := j.check(t.Context(), false)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("step %d: %v, %v", at, problems, err)
 	}
