@@ -80,6 +80,41 @@ func TestCursorModelNames(t *testing.T) {
 	}
 }
 
+// Each name is asked of an agent that serves the catalogue and changes its options with the model: it stands at what the name
+// means, and no prompt is sent to one that was not offered.
+func TestCursorModelsAsSelected(t *testing.T) {
+	c, _ := loadCatalogue(t)
+	for _, want := range c.Resolve {
+		f := newFixture(t, Options{})
+		f.peer.likeCursor()
+		o, err := f.open(sessions.OpenParams{Selection: sessions.Selection{Model: want.Name}})
+		if err != nil || o.Evidence.Model != want.Name {
+			t.Errorf("%s: %+v, %v", want.Name, o.Evidence, err)
+			continue
+		}
+		f.peer.config.mu.Lock()
+		if f.peer.config.model != want.Model || !maps.Equal(f.peer.config.values, want.Set) {
+			t.Errorf("%s: the agent stands at %s %v; want %s %v", want.Name, f.peer.config.model, f.peer.config.values, want.Model, want.Set)
+		}
+		f.peer.config.mu.Unlock()
+		f.prompt("c")
+	}
+	for _, want := range c.Refuse {
+		if want.Name == "" { // no selection
+			continue
+		}
+		f := newFixture(t, Options{})
+		f.peer.likeCursor()
+		_, err := f.open(sessions.OpenParams{Selection: sessions.Selection{Model: want.Name}})
+		if sessions.CodeOf(err) != sessions.CodeModelUnavailable || !strings.Contains(err.Error(), want.Says) {
+			t.Errorf("%s: %v, which does not say %q", want.Name, err, want.Says)
+		}
+		if err := f.Agent.Prompt(f.ctx, sessions.Prompt{CommandID: "c", Text: "x"}); !errors.Is(err, sessions.ErrNotWritten) || f.peer.sent("session/prompt") > 0 {
+			t.Errorf("%s: a prompt after that: %v", want.Name, err)
+		}
+	}
+}
+
 // Without parameterizedModelPicker, or where it is ignored, each variant is an id of its own.
 func TestCursorFixedVariants(t *testing.T) {
 	var offered []choice

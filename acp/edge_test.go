@@ -195,6 +195,9 @@ var edges = map[string]func(*edge){
 		if text, n := e.turn("c1"), len(e.rec.all(sessions.EventWarning)); text != "ok" || n != 3 {
 			e.Errorf("text %q, %d warnings, want one for each kind: %s", text, n, e.rec.story())
 		}
+		if w := e.rec.all(sessions.EventWarning)[0]; string(w.Raw) != `{"sessionUpdate":"brand_new_kind","x":1}` {
+			e.Errorf("kept as %s", w.Raw)
+		}
 	},
 	"unknown-requests": func(e *edge) {
 		e.open(sessions.OpenParams{})
@@ -322,6 +325,9 @@ var edges = map[string]func(*edge){
 		if text := e.turn("c1"); text != "mine" || len(e.rec.all(sessions.EventApprovalRequested)) != 0 {
 			e.Errorf("%s", e.rec.story())
 		}
+		if sub := e.rec.all(sessions.EventText)[0]; sub.Agent != "sub-1" || sub.Text != "FROM SUBAGENT" {
+			e.Errorf("%+v", sub)
+		}
 	},
 
 	// Permissions.
@@ -336,6 +342,10 @@ var edges = map[string]func(*edge){
 		e.open(sessions.OpenParams{})
 		e.prompt("c1")
 		e.approves("approve")
+		second := e.rec.await(sessions.EventApprovalRequested).Request
+		if err := e.Answer(e.ctx, sessions.Answer{Handle: second.Handle, OptionID: "proceed_once_and_switch_to_default"}); err != nil {
+			e.Error(err)
+		}
 		e.settles(sessions.CommandCompleted, "end_turn")
 	},
 	"nothing-rejects": func(e *edge) {
@@ -357,8 +367,8 @@ var edges = map[string]func(*edge){
 		e.open(sessions.OpenParams{})
 		e.prompt("c1")
 		first, second := e.rec.await(sessions.EventApprovalRequested).Request, e.rec.await(sessions.EventApprovalRequested).Request
-		for _, r := range []*sessions.Request{second, first} {
-			if err := e.Answer(e.ctx, sessions.Answer{Handle: r.Handle, OptionID: "allow-once"}); err != nil {
+		for _, a := range []sessions.Answer{{Handle: second.Handle, OptionID: "reject-once"}, {Handle: first.Handle, OptionID: "allow-once"}} {
+			if err := e.Answer(e.ctx, a); err != nil {
 				e.Error(err)
 			}
 		}
@@ -370,6 +380,11 @@ var edges = map[string]func(*edge){
 		if done := e.rec.all(sessions.EventToolCompleted); len(done) != 1 || done[0].Item != "call_1\nfc_x" {
 			e.Errorf("%s", e.rec.story())
 		}
+		e.turn("c2")
+		done := e.rec.all(sessions.EventToolCompleted)
+		if len(done) != 3 || done[1].Item != done[0].Item || done[1].Command != "c2" || done[1].Tool.Title != "b" || done[1].Tool.Status != "failed" || len(done[2].Item) != 605 {
+			e.Errorf("another turn: %s", e.rec.story())
+		}
 	},
 
 	// Cancelling.
@@ -377,30 +392,33 @@ var edges = map[string]func(*edge){
 		e.open(sessions.OpenParams{})
 		e.prompt("c1")
 		e.rec.await(sessions.EventText)
-		e.cancels()
+		e.cancels("c1")
 		e.settles(sessions.CommandInterrupted, "cancelled")
 	},
 	"cancel-answers-requests": func(e *edge) {
 		e.open(sessions.OpenParams{})
 		e.prompt("c1")
 		e.rec.await(sessions.EventApprovalRequested)
-		e.cancels()
+		e.cancels("c1")
 		e.rec.await(sessions.EventRequestResolved)
 		e.settles(sessions.CommandInterrupted, "cancelled")
 	},
 	"cancel-as-error": func(e *edge) {
 		e.open(sessions.OpenParams{})
-		e.prompt("c1")
-		e.cancels()
-		if s := e.settles(sessions.CommandInterrupted, "cancelled"); !strings.Contains(s.Reason, "-32800") {
-			e.Errorf("the error was not kept: %+v", s)
+		for i, code := range []string{"-32800", "-32603"} {
+			command := fmt.Sprint("c", i)
+			e.prompt(command)
+			e.cancels(command)
+			if s := e.settles(sessions.CommandInterrupted, "cancelled"); !strings.Contains(s.Reason, code) {
+				e.Errorf("the error was not kept: %+v", s)
+			}
 		}
 	},
 	"cancel-unanswered": func(e *edge) {
 		e.open(sessions.OpenParams{})
 		e.prompt("c1")
 		e.rec.await(sessions.EventText)
-		e.cancels()
+		e.cancels("c1")
 		e.settles(sessions.CommandCancelUnconfirmed, "cancel_ignored")
 		<-e.Done()
 	},
@@ -408,7 +426,7 @@ var edges = map[string]func(*edge){
 		e.open(sessions.OpenParams{})
 		e.prompt("c1")
 		e.rec.await(sessions.EventToolStarted)
-		e.cancels()
+		e.cancels("c1")
 		if done := e.rec.await(sessions.EventToolCompleted); done.Tool.Status != "cancelled" {
 			e.Errorf("%+v", done.Tool)
 		}
@@ -418,7 +436,10 @@ var edges = map[string]func(*edge){
 	// Loading a conversation.
 	"replay": func(e *edge) {
 		e.open(resumeS1)
-		if text := e.turn("c1"); text != "NEW" || len(e.rec.all(sessions.EventPlan, sessions.EventToolStarted)) != 0 {
+		if said := e.rec.all(); len(said) != 0 {
+			e.Errorf("before the first prompt: %s", e.rec.story())
+		}
+		if text := e.turn("c1"); text != "NEW" || len(e.rec.all(sessions.EventPlan, sessions.EventToolStarted, sessions.EventApprovalRequested)) != 0 {
 			e.Errorf("%s", e.rec.story())
 		}
 	},
@@ -492,9 +513,9 @@ var edges = map[string]func(*edge){
 	},
 }
 
-func (e *edge) cancels() {
+func (e *edge) cancels(command string) {
 	e.Helper()
-	if err := e.Cancel(e.ctx, "c1"); err != nil {
+	if err := e.Cancel(e.ctx, command); err != nil {
 		e.Error(err)
 	}
 }
