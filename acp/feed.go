@@ -27,6 +27,7 @@ type feed struct {
 	turn    *turn
 	text    *item
 	thought *item
+	broken  map[sessions.EventKind]string // the last item of a kind that something else ended
 	items   int
 	tools   map[string]*tool
 	order   []string        // of tools
@@ -96,9 +97,9 @@ func (f *feed) chunk(kind sessions.EventKind, message string, content block, raw
 	if kind == sessions.EventReasoning {
 		mine, other = other, mine
 	}
-	f.end(other)
+	f.cut(other)
 	if i := *mine; i != nil && (message != "" && message != i.message || i.whole.Len() >= maxItem) {
-		f.end(mine)
+		f.cut(mine)
 	}
 	text := content.text()
 	if *mine == nil {
@@ -110,7 +111,7 @@ func (f *feed) chunk(kind sessions.EventKind, message string, content block, raw
 	}
 	i := *mine
 	i.whole.WriteString(text)
-	e := sessions.Event{Kind: kind, Item: i.id, Text: text}
+	e := sessions.Event{Kind: kind, Item: i.id, Text: text, Follows: f.broken[kind]}
 	if text == "" {
 		if content.Type == "text" {
 			return
@@ -133,10 +134,26 @@ func (f *feed) itemID(message string) string {
 	return id
 }
 
-// end ends an item. The whole text of a message is repeated, so that nobody has to put it together again.
-func (f *feed) end(of **item) {
+// cut ends an item because something else comes, after which its text may go on.
+func (f *feed) cut(of **item) { f.over(of, true) }
+
+// end ends an item.
+func (f *feed) end(of **item) { f.over(of, false) }
+
+// over ends an item. The whole text of a message is repeated, so that nobody has to put it together again.
+func (f *feed) over(of **item, cut bool) {
 	i := *of
 	*of = nil
+	if i != nil && cut {
+		kind := sessions.EventText
+		if of == &f.thought {
+			kind = sessions.EventReasoning
+		}
+		if f.broken == nil {
+			f.broken = map[sessions.EventKind]string{}
+		}
+		f.broken[kind] = i.id
+	}
 	if i == nil || of == &f.thought {
 		return
 	}
@@ -147,7 +164,7 @@ func (f *feed) end(of **item) {
 	if f.turn != nil && f.agent == "" {
 		f.turn.said = whole
 	}
-	f.send(sessions.Event{Kind: sessions.EventText, Item: i.id, Text: whole, Final: true, Abandoned: f.lost})
+	f.send(sessions.Event{Kind: sessions.EventText, Item: i.id, Text: whole, Final: true, Cut: cut, Abandoned: f.lost})
 }
 
 // finish ends everything that is open, the tools with a status of our own.

@@ -54,9 +54,14 @@ func (a *Agent) permission(m wire.Message) {
 	}
 	options := make([]sessions.Option, 0, len(p.Options))
 	for _, o := range p.Options {
-		if o.ID != "" {
-			options = append(options, sessions.Option{OptionID: o.ID, Kind: sessions.OptionKind(o.Kind), Label: label(o)})
+		if o.ID == "" {
+			continue
 		}
+		kind := o.Kind
+		if reach[kind] == "" {
+			kind = a.o.Redact.Redact(kind) // as a kind it would be left as it is
+		}
+		options = append(options, sessions.Option{OptionID: o.ID, Kind: sessions.OptionKind(kind), Label: label(o)})
 	}
 	if !readable || len(options) == 0 {
 		a.declineBroken(m, outcomeCancelled, "it offers no option")

@@ -72,6 +72,59 @@ func TestSecretsThatACutDivides(t *testing.T) {
 	}
 }
 
+// SE-02: a text that something else interrupts, or that becomes too long, is told to be cut, and what goes on with it names
+// it, so that a secret in both is seen. The end of a turn cuts nothing.
+func TestCutTextsAreMarked(t *testing.T) {
+	f := opened(t, Options{}, sessions.OpenParams{})
+	prompt := f.prompt("c1")
+	f.peer.text("one")
+	f.peer.update(`"sessionUpdate":"tool_call","toolCallId":"t","title":"t","status":"in_progress"`)
+	f.peer.text("two")
+	f.peer.update(`"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}`)
+	f.peer.text("three")
+	f.peer.update(`"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm hm"}`)
+	f.peer.update(`"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"four"}`)
+	f.peer.update(`"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"` + strings.Repeat("x", maxItem) + `"}`)
+	f.peer.text("five")
+	f.peer.result(prompt, `{"stopReason":"end_turn"}`)
+	f.settled()
+	before := map[sessions.EventKind]string{}
+	items := map[string]bool{}
+	for _, e := range f.rec.all(sessions.EventText, sessions.EventReasoning) {
+		switch {
+		case e.Final:
+			if e.Cut == (e.Text == "five") {
+				t.Errorf("%q: cut %v", e.Text[:min(len(e.Text), 50)], e.Cut)
+			}
+			continue
+		case !items[e.Item]:
+			if e.Follows != before[e.Kind] {
+				t.Errorf("%s %q follows %q, want %q", e.Kind, e.Text, e.Follows, before[e.Kind])
+			}
+			items[e.Item], before[e.Kind] = true, e.Item
+		}
+	}
+	if len(items) != 7 {
+		t.Errorf("%d texts: %v", len(items), items)
+	}
+}
+
+// What an agent words freely, and is left as it is where it is told: why a turn ended, and the kind of an option.
+func TestSecretsInWords(t *testing.T) {
+	set := redact.New([]string{hush})
+	f := opened(t, Options{Redact: set.After}, sessions.OpenParams{})
+	prompt := f.prompt("c1")
+	f.peer.request("1", methodPermission, permission("p", `[{"optionId":"a","name":"Yes","kind":"`+hush+`"},{"optionId":"b","name":"No","kind":"reject_once"}]`))
+	if r := f.rec.await(sessions.EventApprovalRequested).Request; r.Options[0].Kind != redact.Mask {
+		t.Errorf("%+v", r.Options)
+	}
+	f.peer.result(prompt, `{"stopReason":"`+hush+`"}`)
+	f.peer.reply("1")
+	if s := f.settled(); s.Outcome != redact.Mask || strings.Contains(s.Reason, hush) {
+		t.Errorf("%+v", s)
+	}
+}
+
 // SE-02: the end of a program's output, of which the agent gets all that it wants, as it is.
 func TestSecretsInTheEndOfAnOutput(t *testing.T) {
 	set := redact.New([]string{hush})

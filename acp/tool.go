@@ -85,8 +85,8 @@ func (f *feed) call(c toolCall, raw json.RawMessage) {
 
 // begin starts a tool, which interrupts the running text.
 func (f *feed) begin(c toolCall, raw json.RawMessage) *tool {
-	f.end(&f.thought)
-	f.end(&f.text)
+	f.cut(&f.thought)
+	f.cut(&f.text)
 	t := &tool{id: c.ID, now: sessions.Tool{Name: "other"}, show: f.show, hide: f.hide}
 	t.merge(c, true)
 	f.tools[c.ID] = t

@@ -148,11 +148,11 @@ func (a *Agent) promptAnswered(m wire.Message) {
 		a.emit(sessions.Event{Kind: sessions.EventUsage, Command: t.command, Usage: &sessions.Usage{
 			Input: u.Input, Cached: u.CacheRead, Output: u.Output, Reasoning: u.Thought, Total: u.Total}})
 	}
-	a.endTurn(t.outcome(r.StopReason))
+	a.endTurn(t.outcome(r.StopReason, a.o.Redact))
 }
 
 // outcome is what a stop reason means for the command.
-func (t *turn) outcome(stop string) sessions.Settlement {
+func (t *turn) outcome(stop string, hide sessions.Redactor) sessions.Settlement {
 	s := sessions.Settlement{Command: t.command, State: sessions.CommandFailed, Outcome: stop}
 	switch stop {
 	case "end_turn": // also after our cancel: OpenCode ends a turn that it had as good as finished so
@@ -175,7 +175,8 @@ func (t *turn) outcome(stop string) sessions.Settlement {
 	case "":
 		s.Outcome, s.Reason = "no_stop_reason", "the agent ended the turn without saying how"
 	default:
-		s.Reason = "the agent ended the turn with a reason that is not known: " + stop
+		s.Outcome = hide.Redact(stop) // as an outcome it would be left as it is
+		s.Reason = "the agent ended the turn with a reason that is not known: " + s.Outcome
 	}
 	return s
 }

@@ -62,6 +62,7 @@ func (r *Request) CheckIDs() error {
 // Bounded is the event with everything that an agent named in it within the bounds; what is cut for that is redacted before.
 func (e Event) Bounded(hide Redactor) Event {
 	e.Turn, e.Item, e.Agent, e.Code = hide.short(e.Turn), hide.short(e.Item), hide.short(e.Agent), Code(hide.short(string(e.Code)))
+	e.Follows = hide.short(e.Follows)
 	switch e.Kind {
 	case EventText, EventReasoning, EventPlan: // a text is what it is
 	default:

@@ -73,6 +73,11 @@ type Event struct {
 	Gap       *Gap            `json:"gap,omitempty"`       // gap
 	Data      map[string]any  `json:"data,omitempty"`      // what a kind carries beyond the above
 	Raw       json.RawMessage `json:"raw,omitempty"`       // the agent's own message, where it carries more
+
+	// From an adapter to its bridge, which looks for secrets in all of a text: Cut, with Final, tells that the agent had not
+	// come to the end of it, and Follows is the item that was cut so and that this one goes on with.
+	Cut     bool   `json:"-"`
+	Follows string `json:"-"`
 }
 
 // Tool is a tool call of the agent.

@@ -3,10 +3,11 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // JSON redacts the strings in a JSON text, names of members included, and tells whether there was anything. What has
-// nothing to redact comes back as it was; of the rest the order of members is lost, never the value of a number.
+// nothing to redact comes back as it was; of the rest the order of members is lost, never the value of a number that is no secret.
 //
 // What keep names stays as it is, with everything in it: paths like "request.options.*.id", where * is every element of a
 // list.
@@ -14,13 +15,31 @@ func (s *Set) JSON(text []byte, keep map[string]bool) ([]byte, bool) {
 	if !s.may(text) {
 		return text, false
 	}
+	return walker{keep, s.Redact}.text(text)
+}
+
+// UnfinishedJSON redacts a JSON text in which each string may yet become longer.
+func (s *Set) UnfinishedJSON(text []byte) ([]byte, bool) {
+	if !s.mayEnd(text) {
+		return text, false
+	}
+	return walker{nil, s.Unfinished}.text(text)
+}
+
+// walker goes through a JSON text.
+type walker struct {
+	keep   map[string]bool
+	redact func(string) (string, bool)
+}
+
+func (w walker) text(text []byte) ([]byte, bool) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) != nil {
 		return text, false // it is no JSON, and nobody will read it as such
 	}
-	v, some := s.walk(v, "", keep)
+	v, some := w.walk(v, "")
 	if !some {
 		return text, false
 	}
@@ -33,17 +52,23 @@ func (s *Set) JSON(text []byte, keep map[string]bool) ([]byte, bool) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
 }
 
-func (s *Set) walk(v any, path string, keep map[string]bool) (_ any, some bool) {
-	if keep[path] {
+func (w walker) walk(v any, path string) (_ any, some bool) {
+	if w.keep[path] {
 		return v, false
 	}
 	switch x := v.(type) {
 	case string:
-		return s.value(x)
+		return w.value(x)
+	case json.Number: // where it is the agent's own: what is ours must stay a number
+		if free(path) {
+			if told, some := w.redact(x.String()); some {
+				return told, true
+			}
+		}
 	case []any:
 		for i := range x {
 			var here bool
-			x[i], here = s.walk(x[i], path+".*", keep)
+			x[i], here = w.walk(x[i], path+".*")
 			some = some || here
 		}
 	case map[string]any:
@@ -52,8 +77,8 @@ func (s *Set) walk(v any, path string, keep map[string]bool) (_ any, some bool) 
 			if path != "" {
 				to = path + "." + name
 			}
-			member, here := s.walk(member, to, keep)
-			shown, named := s.Redact(name)
+			member, here := w.walk(member, to)
+			shown, named := w.redact(name)
 			if named {
 				delete(x, name)
 			}
@@ -65,4 +90,15 @@ func (s *Set) walk(v any, path string, keep map[string]bool) (_ any, some bool) 
 	return v, some
 }
 
-func (s *Set) value(text string) (any, bool) { return s.Redact(text) }
+// free tells whether what stands at a path has whatever shape its writer gave it.
+func free(path string) bool {
+	for name := range strings.SplitSeq(path, ".") {
+		switch name {
+		case "raw", "detail", "details", "data", "schema":
+			return true
+		}
+	}
+	return path == ""
+}
+
+func (w walker) value(text string) (any, bool) { return w.redact(text) }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 )
@@ -75,11 +76,7 @@ func pieces(r *rand.Rand, st *Stream, text string) string {
 			st.Rest()
 		}
 	}
-	whole := string(out) + st.Rest()
-	if end := string(st.Close(out)); end != whole {
-		return fmt.Sprintf("%s, and was to be %s", end, whole)
-	}
-	return whole
+	return string(st.Close(out))
 }
 
 // Whatever the pieces, the output is that of the whole text.
@@ -121,6 +118,70 @@ func TestStreamDoesNotDependOnPieces(t *testing.T) {
 		}
 		if got, some := s.Redact(text); got != want || some != (want != text) {
 			t.Fatalf("needles %q, text %q, at once:\n got %q, %v\nwant %q", needles, text, got, some, want)
+		}
+	}
+}
+
+// A text that breaks off in the middle of a secret and goes on tells no part of it that is worth anything, and nothing else
+// of it is lost.
+func TestBreak(t *testing.T) {
+	key := "sk-" + strings.Repeat("aB3", 12)
+	for _, whole := range append(variants(secret), key) {
+		least := shortest // of the first part, where that is redacted
+		if whole == key {
+			least = len("sk-") + 16
+		}
+		for cut := range len(whole) + 1 {
+			for _, learned := range []bool{false, true} { // something else in between
+				st := New([]string{secret}).Stream()
+				first := string(st.Write(nil, "it is "+whole[:cut]))
+				rest := st.Rest()
+				if got := string(st.Break([]byte(first))); got != first+rest || cut < least && got != "it is "+whole[:cut] || cut >= least && got != "it is "+Mask {
+					t.Fatalf("%q at %d: first %q, and was to be %q", whole, cut, got, first+rest)
+				}
+				if learned {
+					if st.Use(New([]string{secret, "another-secret-1"})); whole == key {
+						continue // only values are still known
+					}
+				}
+				second := string(st.Close(st.Write(nil, whole[cut:]+", and on")))
+				if cut < len(whole) && second != Mask+", and on" || cut == len(whole) && second != ", and on" {
+					t.Fatalf("%q at %d: then %q", whole, cut, second)
+				}
+			}
+		}
+	}
+	st := New([]string{secret}).Stream()
+	got := string(st.Break(st.Write(nil, "no "+secret[:len(secret)-1])))
+	if got = string(st.Close(st.Write([]byte(got), "!"))); got != "no "+Mask+"!" {
+		t.Errorf("what was none: %q", got)
+	}
+}
+
+// Of a text that may go on, or of the strings of one, the end is redacted that may be the first part of a secret.
+func TestUnfinished(t *testing.T) {
+	s := New([]string{secret})
+	for cut := range len(secret) {
+		want, masked := "it is "+secret[:cut], cut >= shortest
+		if masked {
+			want = "it is " + Mask
+		}
+		if got, some := s.Unfinished("it is " + secret[:cut]); got != want || some != masked {
+			t.Errorf("at %d: %q, %v", cut, got, some)
+		}
+		if !utf8.ValidString(secret[:cut]) {
+			continue // JSON has no half characters
+		}
+		raw, err := json.Marshal([]any{map[string]any{"a": "it is " + secret[:cut], "b": 1}, "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := json.Marshal([]any{map[string]any{"a": want, "b": 1}, "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, some := s.UnfinishedJSON(raw); string(got) != string(said) || some != masked {
+			t.Errorf("at %d: %s, %v", cut, got, some)
 		}
 	}
 }
@@ -245,6 +306,15 @@ func TestJSON(t *testing.T) {
 		if got, some := s.JSON([]byte(same), nil); some || string(got) != same {
 			t.Errorf("%s became %s", same, got)
 		}
+	}
+}
+
+// A secret of digits alone may come as a number, which stays one wherever it is ours.
+func TestNumbersInJSON(t *testing.T) {
+	s := New([]string{"1234567890123456"})
+	in := `{"detail":{"pin":1234567890123456,"n":7},"n":1234567890123456,"raw":[1234567890123456]}`
+	if got, some := s.JSON([]byte(in), nil); string(got) != `{"detail":{"n":7,"pin":"`+Mask+`"},"n":1234567890123456,"raw":["`+Mask+`"]}` || !some {
+		t.Errorf("%s", got)
 	}
 }
 

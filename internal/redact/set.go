@@ -149,6 +149,20 @@ func (s *Set) may(text []byte) bool {
 	return false
 }
 
+// mayEnd tells whether there can be anything to redact in a text that may go on, or in the strings of one in JSON.
+func (s *Set) mayEnd(text []byte) bool {
+	state := int32(0)
+	for _, b := range text {
+		if b == '"' && s.nodes[state].depth >= shortest {
+			return true
+		}
+		if state = s.step(state, b); s.hit[state] {
+			return true
+		}
+	}
+	return s.nodes[state].depth >= shortest
+}
+
 // Redact takes what is to be redacted out of a whole text, and tells whether there was anything.
 func (s *Set) Redact(text string) (string, bool) {
 	if !s.may([]byte(text)) {
@@ -157,6 +171,20 @@ func (s *Set) Redact(text string) (string, bool) {
 	st := s.Stream()
 	out := st.Write(nil, text)
 	return string(st.Close(out)), st.redacted
+}
+
+// Unfinished redacts a text that its writer may not have come to the end of: what may be the first part of a secret there
+// is redacted, too, where it is long enough to be worth it.
+func (s *Set) Unfinished(text string) (string, bool) {
+	if !s.mayEnd([]byte(text)) {
+		return text, false
+	}
+	st := s.Stream()
+	out := st.Break(st.Write(nil, text))
+	if !st.redacted {
+		return text, false
+	}
+	return string(out), true
 }
 
 // After redacts the end of a text, whose beginning is before and is not given: of a secret that begins there, no part is.

@@ -9,8 +9,9 @@ type Stream struct {
 	held  []byte // not given out yet: it may be part of a secret
 	mark  []bool // of each held byte: it is part of one
 	runs  []run
-	last  byte // the last byte given out of held
-	begun bool // there is one
+	last  byte   // the last byte given out of held
+	begun bool   // there is one
+	gone  []byte // the end of what a break gave out, as far as state is about it
 
 	masking  bool // what was given out last was a mask
 	redacted bool
@@ -105,7 +106,8 @@ func (t *Stream) take(b byte) {
 		if start > 0 {
 			before, first = t.held[start-1], false
 		}
-		if begins(before, first) && !t.covered(rules[r-1].class) {
+		// What stands before a prefix that a break divided is not known any more.
+		if (start < 0 || begins(before, first)) && !t.covered(rules[r-1].class) {
 			t.runs = append(t.runs, run{rule: r - 1, start: start})
 		}
 	}
@@ -117,7 +119,7 @@ func (t *Stream) covered(c *[256]bool) bool {
 }
 
 func (t *Stream) marked(from, to int) {
-	for i := from; i < to; i++ {
+	for i := max(from, 0); i < to; i++ { // what a break gave out is gone
 		t.mark[i] = true
 	}
 }
@@ -159,15 +161,37 @@ func (t *Stream) emit(dst []byte, n int) []byte {
 // Close appends the rest of the text. The stream is then at the beginning of another one.
 func (t *Stream) Close(dst []byte) []byte {
 	dst = t.emit(dst, len(t.held))
-	t.state, t.runs, t.begun, t.masking = 0, t.runs[:0], false, false
+	t.state, t.runs, t.begun, t.masking, t.gone = 0, t.runs[:0], false, false, nil
 	return dst
 }
 
-// Rest is what Close would append now. The text goes on.
+// Break appends what is held, since something else comes in between, and the text may go on after that. What may be the
+// first part of a secret is redacted where it is long enough to be worth it, and what turns out to be its rest is, too.
+func (t *Stream) Break(dst []byte) []byte {
+	end, n := len(t.held), int(t.set.nodes[t.state].depth)
+	if n >= shortest {
+		t.marked(end-n, end)
+	}
+	t.gone = append(t.gone, t.held...)
+	t.gone = t.gone[len(t.gone)-min(n, len(t.gone)):]
+	for _, r := range t.runs {
+		if 2*r.count >= rules[r.rule].least {
+			t.marked(r.start, end)
+		}
+	}
+	dst = t.emit(dst, end)
+	t.masking = false // what comes next stands elsewhere
+	return dst
+}
+
+// Idle tells whether what comes next can be looked at without what came before.
+func (t *Stream) Idle() bool { return len(t.held) == 0 && t.state == 0 && len(t.runs) == 0 }
+
+// Rest is what Break would append now. The text goes on.
 func (t *Stream) Rest() string {
 	end := *t
-	end.held, end.mark, end.runs = slices.Clone(t.held), slices.Clone(t.mark), slices.Clone(t.runs)
-	return string(end.Close(nil))
+	end.held, end.mark, end.runs, end.gone = slices.Clone(t.held), slices.Clone(t.mark), slices.Clone(t.runs), nil
+	return string(end.Break(nil))
 }
 
 // Use goes on with another set. What is held is looked at again by it.
@@ -176,7 +200,11 @@ func (t *Stream) Use(s *Set) {
 		return
 	}
 	held, mark := t.held, t.mark
+	before := t.gone[len(t.gone)-max(0, min(int(t.set.nodes[t.state].depth)-len(held), len(t.gone))):]
 	t.set, t.state, t.runs, t.held, t.mark = s, 0, nil, nil, nil
+	for _, b := range before {
+		t.state = s.step(t.state, b)
+	}
 	for i, b := range held {
 		t.take(b)
 		t.mark[i] = t.mark[i] || mark[i]

@@ -167,7 +167,9 @@ func (b *Bridge) probe(s Spec) {
 func (b *Bridge) foreign(in ForeignInput) {
 	b.ask(in.Spec, OutForeign, func(ctx context.Context, a Adapter, c *wire.Conn, s Spec) (any, error) {
 		said, err := a.Foreign(ctx, c, s, in.Ask, &b.o.Log)
-		return said.Bounded(b.veil.redact), err
+		said = said.Bounded(b.veil.redact)
+		said.Events = b.veil.events(said.Events)
+		return said, err
 	})
 }
 

@@ -116,6 +116,7 @@ func (b *Bridge) endTurn(command string) *turn {
 // Emit implements sessions.Sink for the adapter: it watches the turns and passes everything on.
 func (b *Bridge) Emit(e sessions.Event) {
 	e = e.Bounded(b.veil.redact)
+	e.Item, e.Agent, e.Follows = b.veil.name(e.Item), b.veil.name(e.Agent), b.veil.name(e.Follows)
 	switch e.Kind {
 	case sessions.EventTurnStarted:
 		b.noteBegun()

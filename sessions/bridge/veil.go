@@ -2,6 +2,10 @@ package bridge
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"maps"
@@ -23,6 +27,7 @@ import (
 // more of it comes or it ends.
 type veil struct {
 	set atomic.Pointer[redact.Set] // what is looked for now
+	key []byte                     // of names, this bridge's own
 
 	mu      sync.Mutex // held while an event is passed on, so that events keep their order
 	values  []string
@@ -38,11 +43,16 @@ type stream struct {
 	last sessions.Event // without its text, for what comes of it later
 }
 
-// maxStreams bounds the texts under way; an agent that begins more has ended none of them.
-const maxStreams = 256
+// Bounds of the texts under way. An agent that begins more has ended none of them: what is known of those that do not stand
+// in the middle of what may be a secret is forgotten, and what is known of all only where they are very many.
+const (
+	maxStreams  = 256
+	mostStreams = 2048
+)
 
 func newVeil() *veil {
-	v := &veil{streams: map[streamKey]*stream{}, asked: map[string][]string{}}
+	v := &veil{key: make([]byte, 16), streams: map[streamKey]*stream{}, asked: map[string][]string{}}
+	rand.Read(v.key) // it never fails
 	v.set.Store(redact.New(nil))
 	return v
 }
@@ -129,6 +139,18 @@ func password(value string) []string {
 // redact takes the secrets out of a text that is to be cut; before stands before it and is not given.
 func (v *veil) redact(before, text string) string { return v.set.Load().After(before, text) }
 
+// name is what an agent names one of its things with, without the secrets in it. It is compared and goes nowhere; what tells
+// it from others is keyed, since it is made of a secret.
+func (v *veil) name(id string) string {
+	told, some := v.set.Load().Redact(id)
+	if !some {
+		return id
+	}
+	sum := hmac.New(sha256.New, v.key)
+	sum.Write([]byte(id))
+	return told + "-" + hex.EncodeToString(sum.Sum(nil)[:6])
+}
+
 // event passes an event on, and before it what it ends.
 func (v *veil) event(e sessions.Event, out func(sessions.Event)) {
 	v.mu.Lock()
@@ -137,17 +159,10 @@ func (v *veil) event(e sessions.Event, out func(sessions.Event)) {
 	key, text := v.streamed(&e)
 	if text == nil {
 		v.endLocked(e, out)
-		out(e)
+		out(v.unfinishedLocked(e))
 		return
 	}
-	s := v.streams[key]
-	if s == nil {
-		if len(v.streams) >= maxStreams {
-			v.flushLocked(func(streamKey, *stream) bool { return true }, out)
-		}
-		s = &stream{Stream: v.set.Load().Stream()}
-		v.streams[key] = s
-	}
+	s := v.streamLocked(key, e.Follows, out)
 	s.Use(v.set.Load())
 	settled := s.Write(nil, *text)
 	s.last = withText(e, "")
@@ -156,6 +171,95 @@ func (v *veil) event(e sessions.Event, out func(sessions.Event)) {
 		e.Redacted = bytes.Contains(settled, []byte(redact.Mask))
 		out(e)
 	}
+}
+
+// streamLocked is the stream of a text: its own, that of the item which it follows, or a new one.
+func (v *veil) streamLocked(key streamKey, follows string, out func(sessions.Event)) *stream {
+	s := v.streams[key]
+	if s != nil {
+		return s
+	}
+	before := key
+	before.item = follows
+	if s = v.streams[before]; s != nil {
+		s.breakOff(out)
+		delete(v.streams, before)
+		v.streams[key] = s
+		return s
+	}
+	if len(v.streams) >= maxStreams { // those that hold nothing lose nothing
+		maps.DeleteFunc(v.streams, func(_ streamKey, s *stream) bool { return s.Idle() })
+	}
+	if len(v.streams) >= mostStreams {
+		for _, s := range v.streams {
+			s.breakOff(out)
+		}
+		clear(v.streams)
+	}
+	s = &stream{Stream: v.set.Load().Stream()}
+	v.streams[key] = s
+	return s
+}
+
+// breakOff gives out what is held of a text that goes on elsewhere, if at all.
+func (s *stream) breakOff(out func(sessions.Event)) { s.give(s.Break(nil), out) }
+
+func (s *stream) give(text []byte, out func(sessions.Event)) {
+	if len(text) == 0 {
+		return
+	}
+	e := withText(s.last, string(text))
+	e.Redacted = bytes.Contains(text, []byte(redact.Mask))
+	if e.Tool != nil {
+		e.Tool.Detail, e.Tool.Paths = nil, nil
+	}
+	out(e)
+}
+
+// unfinishedLocked is an event without what may be the first part of a secret, where an agent tells something that it has
+// not come to the end of, and tells it again: a tool that runs, a list of plans, a text that something else cuts.
+func (v *veil) unfinishedLocked(e sessions.Event) sessions.Event {
+	set := v.set.Load()
+	hide := func(s *string) {
+		var some bool
+		*s, some = set.Unfinished(*s)
+		e.Redacted = e.Redacted || some
+	}
+	switch {
+	case e.Kind == sessions.EventText && e.Cut:
+		hide(&e.Text)
+	case v.deltas: // it tells pieces, and each whole thing once
+	case e.Kind == sessions.EventPlan:
+		lines := strings.SplitAfter(e.Text, "\n")
+		for i, line := range lines {
+			end := line[len(strings.TrimSuffix(line, "\n")):]
+			line = line[:len(line)-len(end)]
+			hide(&line)
+			lines[i] = line + end
+		}
+		e.Text = strings.Join(lines, "")
+		if raw, err := json.Marshal(e.Data); err == nil && e.Data != nil {
+			if raw, some := set.UnfinishedJSON(raw); some {
+				e.Data, e.Redacted = nil, true
+				_ = json.Unmarshal(raw, &e.Data) // it was made of one
+			}
+		}
+	case e.Tool != nil && e.Tool.Status == "in_progress" && (e.Kind == sessions.EventToolStarted || e.Kind == sessions.EventToolUpdated):
+		t := *e.Tool
+		e.Tool = &t
+		hide(&t.Title)
+		hide(&t.Output)
+		t.Paths = slices.Clone(t.Paths)
+		for i := range t.Paths {
+			hide(&t.Paths[i])
+		}
+		for _, raw := range []*json.RawMessage{&t.Detail, &e.Raw} {
+			if told, some := set.UnfinishedJSON(*raw); some {
+				*raw, e.Redacted = told, true
+			}
+		}
+	}
+	return e
 }
 
 // streamed returns the text of an event that is a piece of one, nil when it is none.
@@ -181,11 +285,22 @@ func withText(e sessions.Event, text string) sessions.Event {
 	return e
 }
 
-// endLocked gives out what was held of the texts that an event ends: its item's, or its turn's.
+// endLocked gives out what was held of the texts that an event ends: its item's, or its turn's. A text that is only cut
+// goes on in another item.
 func (v *veil) endLocked(e sessions.Event, out func(sessions.Event)) {
 	command := e.Command
 	if e.Settled != nil && e.Settled.Command != "" {
 		command = e.Settled.Command
+	}
+	switch e.Kind {
+	case sessions.EventText, sessions.EventReasoning, sessions.EventPlan:
+		key := streamKey{string(e.Kind), e.Command, e.Turn, e.Item, e.Agent}
+		if s := v.streams[key]; s != nil && (e.Cut || !e.Final && !e.Abandoned) {
+			if s.breakOff(out); s.Idle() {
+				delete(v.streams, key)
+			}
+			return
+		}
 	}
 	v.flushLocked(func(k streamKey, _ *stream) bool {
 		switch e.Kind {
@@ -206,18 +321,9 @@ func (v *veil) flushLocked(which func(streamKey, *stream) bool, out func(session
 	for _, key := range slices.SortedFunc(maps.Keys(v.streams), func(a, b streamKey) int {
 		return strings.Compare(a.command+a.turn+a.item+a.kind+a.agent, b.command+b.turn+b.item+b.kind+b.agent)
 	}) {
-		s := v.streams[key]
-		if !which(key, s) {
-			continue
-		}
-		delete(v.streams, key)
-		if rest := s.Close(nil); len(rest) > 0 {
-			e := withText(s.last, string(rest))
-			e.Redacted = bytes.Contains(rest, []byte(redact.Mask))
-			if e.Tool != nil {
-				e.Tool.Detail, e.Tool.Paths = nil, nil
-			}
-			out(e)
+		if s := v.streams[key]; which(key, s) {
+			delete(v.streams, key)
+			s.give(s.Close(nil), out)
 		}
 	}
 }
@@ -227,6 +333,17 @@ func (v *veil) close(out func(sessions.Event)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.flushLocked(func(streamKey, *stream) bool { return true }, out)
+}
+
+// events passes some on that are all there are.
+func (v *veil) events(all []sessions.Event) []sessions.Event {
+	told := make([]sessions.Event, 0, len(all))
+	out := func(e sessions.Event) { told = append(told, e) }
+	for _, e := range all {
+		v.event(e, out)
+	}
+	v.close(out)
+	return told
 }
 
 // noteLocked keeps which questions are secret.

@@ -3,12 +3,18 @@ package bridge
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"github.com/batonmcp/baton/internal/redact"
+	"github.com/batonmcp/baton/internal/wire"
 	"github.com/batonmcp/baton/sessions"
 )
 
@@ -62,6 +68,141 @@ func TestSecretsAreSeenAcrossDeltas(t *testing.T) {
 			t.Fatalf("cut at %d: nothing is marked", cut)
 		}
 	}
+}
+
+// SE-02: an agent breaks a text off in the middle of a secret and goes on with it in another item, or tells again and again
+// what it has not come to the end of. No part of the secret is told that is worth anything, and nothing else is lost.
+func TestSecretsThatAreHalfWritten(t *testing.T) {
+	text := func(kind sessions.EventKind, item, s string) sessions.Event {
+		return sessions.Event{Kind: kind, Command: "c", Item: item, Text: s}
+	}
+	cutAt := func(e sessions.Event, whole string) sessions.Event {
+		e.Text, e.Final, e.Cut = whole, true, true
+		return e
+	}
+	follows := func(e sessions.Event, item string) sessions.Event {
+		e.Follows = item
+		return e
+	}
+	tool := func(kind sessions.EventKind, status, s string) sessions.Event {
+		raw, err := json.Marshal(map[string]any{"command": s, "n": 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sessions.Event{Kind: kind, Command: "c", Item: "t", Raw: raw, Tool: &sessions.Tool{Name: "command", Status: status, Title: s, Output: s, Paths: []string{"/w", "/w/" + s}, Detail: raw}}
+	}
+	plan := func(s string) sessions.Event {
+		return sessions.Event{Kind: sessions.EventPlan, Command: "c", Item: "plan", Final: true, Text: "- [ ] " + s + "\n- [ ] more\n", Data: map[string]any{"entries": []any{map[string]any{"content": s}}}}
+	}
+	var crowd []sessions.Event
+	for i := range maxStreams + 10 {
+		crowd = append(crowd, text(sessions.EventReasoning, fmt.Sprint("x", i), "and Zq"))
+	}
+	settled := sessions.Event{Kind: sessions.EventCommandSettled, Command: "c", Settled: &sessions.Settlement{State: sessions.CommandCompleted}}
+	for cut := range len(hush) {
+		a, b := hush[:cut], hush[cut:]
+		for name, c := range map[string]struct {
+			evs        []sessions.Event
+			item, rest string // what must be told of the last item, and of the one before
+		}{
+			"a tool": {[]sessions.Event{text(sessions.EventText, "i", "it is "+a), cutAt(text(sessions.EventText, "i", ""), "it is "+a),
+				tool(sessions.EventToolStarted, "in_progress", "x"), follows(text(sessions.EventText, "j", b[:1]), "i"), follows(text(sessions.EventText, "j", b[1:]+", really"), "i")}, "j", ", really"},
+			"nothing, but the item is full": {[]sessions.Event{text(sessions.EventText, "i", a), cutAt(text(sessions.EventText, "i", ""), a),
+				follows(text(sessions.EventText, "j", b+", really"), "i")}, "j", ", really"},
+			"three items": {[]sessions.Event{text(sessions.EventText, "i", a), cutAt(text(sessions.EventText, "i", ""), a),
+				follows(text(sessions.EventText, "j", b[:1]), "i"), cutAt(text(sessions.EventText, "j", ""), b[:1]), follows(text(sessions.EventText, "k", b[1:]+", really"), "j")}, "k", ", really"},
+			"a text": {[]sessions.Event{text(sessions.EventReasoning, "i", "it is "+a), text(sessions.EventText, "t", "well"),
+				follows(text(sessions.EventReasoning, "j", b+", really"), "i")}, "j", ", really"},
+			"an image": {[]sessions.Event{text(sessions.EventText, "i", "it is "+a), {Kind: sessions.EventText, Command: "c", Item: "i", Data: map[string]any{"content": "image"}},
+				text(sessions.EventText, "i", b+", really")}, "i", ", really"},
+			"a crowd": {slices.Concat([]sessions.Event{text(sessions.EventText, "i", "it is "+a)}, crowd, []sessions.Event{text(sessions.EventText, "i", b+", really")}), "i", ", really"},
+			"a tool that runs": {[]sessions.Event{tool(sessions.EventToolStarted, "in_progress", a), tool(sessions.EventToolUpdated, "in_progress", "it is "+a),
+				tool(sessions.EventToolCompleted, "completed", hush)}, "", ""},
+			"a plan": {[]sessions.Event{plan("it is " + a), plan(hush)}, "", ""},
+		} {
+			out := veiled(t, "acp", append(c.evs, settled)...)
+			for _, e := range out {
+				raw, err := json.Marshal(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := newVeil()
+				v.learn(Spec{Env: []string{"GITHUB_TOKEN=" + hush}})
+				told, _ := v.set.Load().JSON(raw, structural) // as its frame is
+				for i := range len(hush) - 7 {
+					if strings.Contains(string(told), hush[i:i+8]) {
+						t.Fatalf("%s at %d: %q is told: %.300s", name, cut, hush[i:i+8], told)
+					}
+				}
+			}
+			if got := joined(out, c.item); !strings.HasSuffix(got, c.rest) || !strings.HasSuffix(got, redact.Mask+c.rest) && (len(b) > 1 || name != "three items") && c.item != "" {
+				t.Fatalf("%s at %d: %q", name, cut, got)
+			}
+		}
+	}
+	for _, s := range []string{"an ordinary text", "and " + hush[:7], "and " + hush[:8]} {
+		done := tool(sessions.EventToolCompleted, "completed", s) // which has come to its end
+		if out := veiled(t, "acp", done); out[0].Tool.Title != s || string(out[0].Raw) != string(done.Raw) || out[0].Redacted {
+			t.Errorf("%+v", out[0].Tool)
+		}
+		half := strings.Contains(s, hush[:8])
+		for _, e := range veiled(t, "acp", tool(sessions.EventToolUpdated, "in_progress", s), plan(s)) {
+			raw, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Redacted != half || strings.Contains(string(raw), s) == half || strings.Contains(string(raw), redact.Mask) != half {
+				t.Errorf("%q: %s", s, raw)
+			}
+		}
+	}
+}
+
+// What an agent names its things with is told without the secrets in it, and still tells them apart.
+func TestSecretsInNames(t *testing.T) {
+	w := begin(t, nil)
+	p := w.opened(func(s *Spec) { s.Env = append(s.Env, "GITHUB_TOKEN="+hush) })
+	f := w.agent()
+	told := func(item string) string {
+		f.sink.Emit(sessions.Event{Kind: sessions.EventToolStarted, Item: item, Agent: item, Tool: &sessions.Tool{Name: "command"}})
+		got := p.until(OutEvent)
+		e := body[sessions.Event](t, got)
+		if strings.Contains(string(got.Body), hush) || e.Agent != e.Item {
+			t.Errorf("%s", got.Body)
+		}
+		p.ack()
+		return e.Item
+	}
+	a, b := told("call "+hush), told("call "+hush+hush)
+	if a == b || a != told("call "+hush) || !strings.HasPrefix(a, "call "+redact.Mask) || told("call 1") != "call 1" {
+		t.Errorf("%q and %q", a, b)
+	}
+	p.give(2, InClose, CloseInput{})
+	p.ended()
+	w.gone()
+}
+
+// The history of a conversation that only its agent has comes in pieces, too.
+func TestSecretsInAHistory(t *testing.T) {
+	var said sessions.ForeignSaid
+	for _, piece := range []string{"it is ", hush[:9], hush[9:], ", really"} {
+		said.Events = append(said.Events, sessions.Event{Kind: sessions.EventReasoning, Item: "past/1", Text: piece, Replay: true})
+	}
+	w := begin(t, nil, func(o *Options) {
+		a := o.Adapters["fake"]
+		a.Foreign = func(context.Context, *wire.Conn, Spec, sessions.ForeignAsk, *zerolog.Logger) (sessions.ForeignSaid, error) {
+			return said, nil
+		}
+		o.Adapters["fake"] = a
+	})
+	p := w.attach(1, 0)
+	p.give(1, InForeign, ForeignInput{Spec: spec(func(s *Spec) { s.Env = append(s.Env, "GITHUB_TOKEN="+hush) }), Ask: sessions.ForeignAsk{NativeID: "n", Events: true}})
+	told := body[sessions.ForeignSaid](t, p.until(OutForeign)).Events
+	if got := joined(told, "past/1"); got != "it is "+redact.Mask+", really" || !told[0].Replay {
+		t.Errorf("%q: %+v", got, told)
+	}
+	p.ended()
+	w.gone()
 }
 
 // What is held back comes before what ends it, and nothing is lost.
