@@ -129,7 +129,7 @@ func (f *feed) itemID(message string) string {
 		id = fmt.Sprintf("%s/late-%d-%d", f.command, f.late, f.items)
 	}
 	if message != "" {
-		id += "-" + clip(message, 64)
+		id += "-" + told(message, 64, f.hide)
 	}
 	return id
 }

@@ -4,15 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // JSON redacts the strings in a JSON text, names of members included, and tells whether there was anything. What has
-// nothing to redact comes back as it was; of the rest the order of members is lost, never the value of a number that is no secret.
+// nothing to redact comes back as it was, but for members that are there twice; of the rest the order of members is lost, never the value of a number that is no secret.
 //
 // What keep names stays as it is, with everything in it: paths like "request.options.*.id", where * is every element of a
 // list.
 func (s *Set) JSON(text []byte, keep map[string]bool) ([]byte, bool) {
-	if !s.may(text) {
+	if !s.may(text) && !unusual(text) {
 		return text, false
 	}
 	return walker{keep, s.Redact}.text(text)
@@ -20,7 +22,7 @@ func (s *Set) JSON(text []byte, keep map[string]bool) ([]byte, bool) {
 
 // UnfinishedJSON redacts a JSON text in which each string may yet become longer.
 func (s *Set) UnfinishedJSON(text []byte) ([]byte, bool) {
-	if !s.mayEnd(text) {
+	if !s.mayEnd(text) && !unusual(text) {
 		return text, false
 	}
 	return walker{nil, s.Unfinished}.text(text)
@@ -40,9 +42,9 @@ func (w walker) text(text []byte) ([]byte, bool) {
 		return text, false // it is no JSON, and nobody will read it as such
 	}
 	v, some := w.walk(v, "")
-	if !some {
+	if !some && jsontext.Value(text).IsValid() {
 		return text, false
-	}
+	} // of a member that is there twice only one was looked at, and only that one is kept
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -50,6 +52,23 @@ func (w walker) text(text []byte) ([]byte, bool) {
 		return text, false // what was decoded can be encoded
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), true
+}
+
+// unusual tells whether a JSON text has escapes that nobody needs, and no variant of a secret has: some encoders write
+// everything so that is no ASCII, or that means something in HTML.
+func unusual(text []byte) bool {
+	for {
+		i := bytes.Index(text, []byte(`\u`))
+		if i < 0 || len(text) < i+6 {
+			return false
+		}
+		switch code := string(text[i+2 : i+6]); {
+		case strings.HasPrefix(code, "000"), strings.HasPrefix(code, "001"), code == "003c", code == "003e", code == "0026", code == "2028", code == "2029":
+		default:
+			return true
+		}
+		text = text[i+6:]
+	}
 }
 
 func (w walker) walk(v any, path string) (_ any, some bool) {

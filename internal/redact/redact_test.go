@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"go.uber.org/goleak"
@@ -248,6 +249,9 @@ func TestEncodings(t *testing.T) {
 			forms["URL base64 "+before+after] = base64.URLEncoding.EncodeToString([]byte(before + secret + after))
 		}
 	}
+	for name, form := range map[string]string{"Python": `Tr0ub4dor&3/<\"\\+=~\u00e4`, "Gson": `Tr0ub4dor\u00263/\u003c\"\\+\u003d~ä`, ".NET": `Tr0ub4dor\u00263/\u003C\u0022\\\u002B=~\u00E4`} {
+		forms[name] = form
+	}
 	for name, form := range forms {
 		got, some := s.Redact("before " + form + " after")
 		left := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(got, "before "), " after"), Mask, "")
@@ -304,6 +308,46 @@ func TestJSON(t *testing.T) {
 	}
 	for _, same := range []string{`{"b":1,  "a":"risk-` + strings.Repeat("aB3", 12) + `"}`, `{"a":`, `ordinary-secret-1`, `{}`} {
 		if got, some := s.JSON([]byte(same), nil); some || string(got) != same {
+			t.Errorf("%s became %s", same, got)
+		}
+	}
+}
+
+// JSON that others wrote has escapes that nobody needs, and members that are there twice.
+func TestOddJSON(t *testing.T) {
+	s := New([]string{secret, "plain+text='1'"})
+	escape := func(text string, all bool) string {
+		var b strings.Builder
+		for _, unit := range utf16.Encode([]rune(text)) {
+			if all || unit >= utf8.RuneSelf || strings.ContainsRune(`+='"<>&\`, rune(unit)) {
+				fmt.Fprintf(&b, `\u%04X`, unit)
+			} else {
+				b.WriteByte(byte(unit))
+			}
+		}
+		return b.String()
+	}
+	for _, value := range []string{secret, "plain+text='1'"} {
+		for _, all := range []bool{false, true} {
+			told := escape(value, all)
+			if got, some := s.JSON([]byte(`{"a":["`+told+`"]}`), nil); string(got) != `{"a":["`+Mask+`"]}` || !some {
+				t.Errorf("%s became %s", told, got)
+			}
+			half := escape(string([]rune(value)[:10]), all)
+			if got, some := s.UnfinishedJSON([]byte(`{"a":["` + half + `"]}`)); string(got) != `{"a":["`+Mask+`"]}` || !some {
+				t.Errorf("%s became %s", half, got)
+			}
+		}
+	}
+	for _, want := range []string{`{"a":"x","b":1}`, `{"a":{"b":[{"c":"x"}]}}`} {
+		at := strings.Index(want, `:"x"`)
+		twice := want[:at] + `:"plain+text='1'",` + want[at-3:at] + want[at:]
+		if got, _ := s.JSON([]byte(twice), nil); string(got) != want {
+			t.Errorf("%s became %s", twice, got)
+		}
+	}
+	for _, same := range []string{`{"a":"\u001b[1m\u003cb\u003e"}`, `{"a":"\u00e4"}`} {
+		if got, some := s.JSON([]byte(same), nil); string(got) != same || some {
 			t.Errorf("%s became %s", same, got)
 		}
 	}

@@ -5,8 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // What a value must have to be looked for: a mask in the place of every "true" or "production" would hide more than it
@@ -66,6 +69,9 @@ func variants(v string) []string {
 	if len(v) > encoded {
 		return out
 	}
+	for _, e := range encoders { // again, JSON within a string of JSON
+		add(e.escape(once))
+	}
 	add(url.QueryEscape(v))
 	add(url.PathEscape(v))
 	add(percent(v, false))
@@ -84,6 +90,41 @@ func variants(v string) []string {
 		}
 	}
 	return out
+}
+
+// encoder is how others than Go write a string in JSON: characters that they escape although they need not.
+type encoder struct {
+	more  string // of ASCII
+	ascii bool   // everything else, too
+	digit string // of its hexadecimal
+	quote bool   // quotes, too
+}
+
+var encoders = []encoder{
+	{"", true, "%04x", false},       // Python
+	{"<>&='", false, "%04x", false}, // Gson
+	{"<>&'+`", true, "%04X", true},  // .NET
+}
+
+// escape takes a string that has the escapes that it needs.
+func (e encoder) escape(s string) string {
+	if e.quote {
+		s = strings.NewReplacer(`\\`, `\\`, `\"`, `\u0022`).Replace(s)
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r >= utf8.RuneSelf && e.ascii:
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&b, `\u`+e.digit, unit)
+			}
+		case strings.ContainsRune(e.more, r):
+			fmt.Fprintf(&b, `\u`+e.digit, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 func escaped(v string, html bool) string {

@@ -343,7 +343,7 @@ func (p *agentProcess) lastWords() string {
 func (p *agentProcess) stray() string {
 	last := string(p.conn.Diagnostics().Last) // which may have lost its beginning
 	from := max(0, len(last)-maxSaid)
-	last = p.hide.After(last[:from], last[from:])
+	last, _ = p.stderr.set().Unfinished(p.hide.After(last[:from], last[from:]))
 	return printable(last[max(0, len(last)-maxSaid):])
 }
 

@@ -142,6 +142,9 @@ func (v *veil) redact(before, text string) string { return v.set.Load().After(be
 // name is what an agent names one of its things with, without the secrets in it. It is compared and goes nowhere; what tells
 // it from others is keyed, since it is made of a secret.
 func (v *veil) name(id string) string {
+	if id == "" {
+		return id
+	}
 	told, some := v.set.Load().Redact(id)
 	if !some {
 		return id
@@ -225,30 +228,31 @@ func (v *veil) unfinishedLocked(e sessions.Event) sessions.Event {
 		*s, some = set.Unfinished(*s)
 		e.Redacted = e.Redacted || some
 	}
+	hideLines := func(s *string) { // which are several texts, one below the other
+		hide(s) // a secret may have lines of its own
+		lines := strings.Split(*s, "\n")
+		for i := range lines {
+			hide(&lines[i])
+		}
+		*s = strings.Join(lines, "\n")
+	}
 	switch {
 	case e.Kind == sessions.EventText && e.Cut:
 		hide(&e.Text)
 	case v.deltas: // it tells pieces, and each whole thing once
 	case e.Kind == sessions.EventPlan:
-		lines := strings.SplitAfter(e.Text, "\n")
-		for i, line := range lines {
-			end := line[len(strings.TrimSuffix(line, "\n")):]
-			line = line[:len(line)-len(end)]
-			hide(&line)
-			lines[i] = line + end
-		}
-		e.Text = strings.Join(lines, "")
+		hideLines(&e.Text)
 		if raw, err := json.Marshal(e.Data); err == nil && e.Data != nil {
 			if raw, some := set.UnfinishedJSON(raw); some {
 				e.Data, e.Redacted = nil, true
 				_ = json.Unmarshal(raw, &e.Data) // it was made of one
 			}
 		}
-	case e.Tool != nil && e.Tool.Status == "in_progress" && (e.Kind == sessions.EventToolStarted || e.Kind == sessions.EventToolUpdated):
+	case e.Tool != nil && (e.Tool.Status == "" || e.Tool.Status == "in_progress") && (e.Kind == sessions.EventToolStarted || e.Kind == sessions.EventToolUpdated):
 		t := *e.Tool
 		e.Tool = &t
 		hide(&t.Title)
-		hide(&t.Output)
+		hideLines(&t.Output)
 		t.Paths = slices.Clone(t.Paths)
 		for i := range t.Paths {
 			hide(&t.Paths[i])

@@ -89,7 +89,7 @@ func TestSecretsThatAreHalfWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return sessions.Event{Kind: kind, Command: "c", Item: "t", Raw: raw, Tool: &sessions.Tool{Name: "command", Status: status, Title: s, Output: s, Paths: []string{"/w", "/w/" + s}, Detail: raw}}
+		return sessions.Event{Kind: kind, Command: "c", Item: "t", Raw: raw, Tool: &sessions.Tool{Name: "command", Status: status, Title: s, Output: s + "\nand " + s, Paths: []string{"/w", "/w/" + s}, Detail: raw}}
 	}
 	plan := func(s string) sessions.Event {
 		return sessions.Event{Kind: sessions.EventPlan, Command: "c", Item: "plan", Final: true, Text: "- [ ] " + s + "\n- [ ] more\n", Data: map[string]any{"entries": []any{map[string]any{"content": s}}}}
@@ -180,6 +180,26 @@ func TestSecretsInNames(t *testing.T) {
 	p.give(2, InClose, CloseInput{})
 	p.ended()
 	w.gone()
+}
+
+// A secret of several lines is one, whole or half, also in what is several texts.
+func TestSecretsOfSeveralLines(t *testing.T) {
+	const key = "Zq7-first-line\nsecond-8-line\nlast"
+	for cut := range len(key) + 1 {
+		v := newVeil()
+		v.learn(Spec{Protocol: "acp", Env: []string{"GITHUB_TOKEN=" + key}})
+		tool := sessions.Event{Kind: sessions.EventToolUpdated, Item: "t", Tool: &sessions.Tool{Status: "in_progress", Output: "it is " + key[:cut]}}
+		plan := sessions.Event{Kind: sessions.EventPlan, Item: "p", Final: true, Text: "it is " + key[:cut]}
+		for _, e := range v.events([]sessions.Event{tool, plan}) {
+			want := "it is " + key[:cut]
+			if cut >= 8 {
+				want = "it is " + redact.Mask
+			}
+			if e.Tool == nil && e.Text != want || e.Tool != nil && e.Tool.Output != want {
+				t.Fatalf("%d: %+v %+v", cut, e, e.Tool)
+			}
+		}
+	}
 }
 
 // The history of a conversation that only its agent has comes in pieces, too.
