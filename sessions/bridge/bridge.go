@@ -152,7 +152,7 @@ func (b *Bridge) event(e sessions.Event) { b.put(OutEvent, e) }
 // put numbers and keeps one out frame; it blocks while the spool is full.
 func (b *Bridge) put(kind Kind, body any) {
 	var failed error
-	b.spool.put(func(n uint64) []byte {
+	b.spool.put(func(n uint64) ([]byte, bool) {
 		line, err := frameOf(typeOut, n, kind, body)
 		if err == nil {
 			line = b.veil.frame(line, kind)
@@ -165,7 +165,7 @@ func (b *Bridge) put(kind Kind, body any) {
 			line, _ = frameOf(typeOut, n, OutEvent, sessions.Event{Kind: sessions.EventError, At: time.Now().UTC(), Code: sessions.CodeInternal, Text: err.Error()})
 			line = b.veil.frame(line, OutEvent)
 		}
-		return line
+		return line, failed == nil && quiet(kind, body)
 	})
 	b.quiet.Reset(restAfter)
 	if failed != nil {

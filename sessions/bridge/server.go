@@ -26,6 +26,7 @@ type hostConn struct {
 
 	// Set with the spool woken. The sender looks at them under the spool's lock, where the bridge's own must not be taken.
 	received atomic.Uint64 // the last input received
+	awaited  atomic.Uint64 // the last one of them whose receipt is to be told at once
 	pinged   atomic.Uint64 // pings that came
 	gone     atomic.Bool   // the connection is lost or replaced
 }
@@ -105,7 +106,8 @@ func (b *Bridge) serve(c *hostConn) {
 			if b.receive(c, f) {
 				failpoint.Hit("bridge.input.received")
 				c.received.Store(f.N)
-				if f.Kind != InPrompt { // of which the host hears with what becomes of it: the agent is to have it first
+				if f.Kind != InPrompt { // of which the host hears with what becomes of it, or with a pong: the agent is to have it first
+					c.awaited.Store(f.N)
 					b.spool.wake()
 				}
 			}
@@ -199,7 +201,7 @@ func (b *Bridge) send() {
 
 // deliver waits until there is something for the host, and writes it.
 func (c *hostConn) deliver(s *spool) error {
-	batch := s.next(c.sent, func() bool { return c.gone.Load() || c.received.Load() > c.told || c.pinged.Load() > c.pong })
+	batch := s.next(c.sent, func() bool { return c.gone.Load() || c.awaited.Load() > c.told || c.pinged.Load() > c.pong })
 	if n := c.pinged.Load(); n > c.pong && !c.gone.Load() {
 		line, err := frameOf(typePong, 0, "", nil)
 		if err != nil {

@@ -108,7 +108,7 @@ func TestI02_InputsAreActedUponOnce(t *testing.T) {
 	}
 }
 
-// The receipt of inputs is told, up to the last one.
+// The receipt of inputs is told, up to the last one, also while nothing becomes of them.
 func TestReceiptIsTold(t *testing.T) {
 	hold := make(chan struct{})
 	w := begin(t, func(f *fake) {
@@ -117,6 +117,9 @@ func TestReceiptIsTold(t *testing.T) {
 	p := w.opened()
 	p.prompt(2, "a")
 	p.prompt(3, "b")
+	if err := p.Ping(); err != nil {
+		t.Fatal(err)
+	}
 	for told := uint64(0); told < 3; { // while the first is still being written
 		f, err := p.recv()
 		if err != nil {

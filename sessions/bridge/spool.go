@@ -16,6 +16,7 @@ type spool struct {
 	frames [][]byte // frames[0] has number first
 	first  uint64
 	bytes  int
+	loud   uint64 // the last frame that somebody may wait for
 	closed bool
 }
 
@@ -25,8 +26,9 @@ func newSpool(max int) *spool {
 	return s
 }
 
-// put numbers and keeps what make encodes. It reports false when the spool was closed meanwhile.
-func (s *spool) put(encode func(n uint64) []byte) bool {
+// put numbers and keeps what encode makes, which also tells whether nobody waits for it. It reports false when the spool was
+// closed meanwhile.
+func (s *spool) put(encode func(n uint64) (frame []byte, quiet bool)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.bytes >= s.max && len(s.frames) > 0 && !s.closed {
@@ -35,9 +37,13 @@ func (s *spool) put(encode func(n uint64) []byte) bool {
 	if s.closed {
 		return false
 	}
-	f := encode(s.first + uint64(len(s.frames)))
+	n := s.first + uint64(len(s.frames))
+	f, quiet := encode(n)
 	s.frames = append(s.frames, f)
 	s.bytes += len(f)
+	if !quiet {
+		s.loud = n
+	}
 	s.cond.Broadcast()
 	return true
 }
@@ -62,26 +68,39 @@ func (s *spool) bounds() (first, last uint64) {
 	return s.first, s.first + uint64(len(s.frames)) - 1
 }
 
-// next returns the frames after n, waiting until there are some or stop says true; wake lets stop be looked at again.
+// next returns the frames after n, waiting until there are some or stop says true; wake lets stop be looked at again. Frames
+// that nobody waits for linger for those that follow them.
 func (s *spool) next(n uint64, stop func() bool) [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
-		if stop() || s.closed {
-			return nil
+	lingered := false
+	var timer *time.Timer
+	defer func() {
+		if timer != nil {
+			timer.Stop()
 		}
+	}()
+	for !stop() && !s.closed {
 		if n+1 < s.first {
 			n = s.first - 1
 		}
 		if i := int(n + 1 - s.first); i < len(s.frames) {
 			batch := s.frames[i:]
-			if len(batch) > 256 {
-				batch = batch[:256]
+			if s.loud > n || lingered || len(batch) >= lingerMost || s.bytes >= min(lingerBytes, s.max) {
+				return append([][]byte(nil), batch[:min(len(batch), 256)]...)
 			}
-			return append([][]byte(nil), batch...)
+			if timer == nil {
+				timer = time.AfterFunc(lingerFor, func() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					lingered = true
+					s.cond.Broadcast()
+				})
+			}
 		}
 		s.cond.Wait()
 	}
+	return nil
 }
 
 func (s *spool) wake() {

@@ -13,7 +13,7 @@ func never() bool { return false }
 
 // keep puts one frame that names its number.
 func keep(s *spool) bool {
-	return s.put(func(n uint64) []byte { return fmt.Appendf(nil, "frame %d", n) })
+	return s.put(func(n uint64) ([]byte, bool) { return fmt.Appendf(nil, "frame %d", n), false })
 }
 
 func texts(frames [][]byte) []string {
@@ -104,6 +104,51 @@ func TestSpoolNextWaits(t *testing.T) {
 			t.Errorf("closed: %q", texts(batch))
 		}
 	})
+}
+
+// Frames that nobody waits for linger for what follows them: until somebody waits for one, their time is over, or they are
+// many.
+func TestSpoolLingers(t *testing.T) {
+	for name, c := range map[string]struct {
+		follows func(*spool)
+		after   time.Duration
+		want    int
+	}{
+		"nothing follows":           {func(*spool) {}, lingerFor, 2},
+		"one that is waited for":    {func(s *spool) { keep(s) }, 0, 3},
+		"so many":                   {func(s *spool) { keepQuiet(s, lingerMost-2) }, 0, lingerMost},
+		"one less":                  {func(s *spool) { keepQuiet(s, lingerMost-3) }, lingerFor, lingerMost - 1},
+		"a long one":                {func(s *spool) { s.put(func(uint64) ([]byte, bool) { return make([]byte, lingerBytes), true }) }, 0, 3},
+		"the spool is full of them": {func(s *spool) { s.max = s.bytes }, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSpool(1 << 20)
+				keep(s)
+				got := make(chan [][]byte)
+				next := func(n uint64) { go func() { got <- s.next(n, never) }() }
+				next(0)
+				<-got
+				began := time.Now()
+				keepQuiet(s, 2)
+				next(1)
+				synctest.Wait()
+				c.follows(s)
+				s.wake()
+				batch := <-got
+				if took := time.Since(began); len(batch) != c.want || took != c.after {
+					t.Errorf("%d frames after %s, want %d after %s", len(batch), took, c.want, c.after)
+				}
+			})
+		})
+	}
+}
+
+// keepQuiet puts frames that nobody waits for.
+func keepQuiet(s *spool, frames int) {
+	for range frames {
+		s.put(func(uint64) ([]byte, bool) { return []byte("quiet"), true })
+	}
 }
 
 // A full spool stops whoever has something to say, and loses nothing.

@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/batonmcp/baton/internal/failpoint"
+	"github.com/batonmcp/baton/sessions"
 	"github.com/batonmcp/baton/sessions/bridge"
 	"github.com/batonmcp/baton/sessions/journal"
 )
@@ -17,7 +19,7 @@ func (t *tender) serve(link *bridge.Link) error {
 	if t.sentIn > 0 {
 		t.hasLaunch()
 	}
-	frames := make(chan bridge.Frame, 512)
+	frames := make(chan []bridge.Frame, 4)
 	var readErr error
 	reading := make(chan struct{})
 	quit := make(chan struct{})
@@ -25,14 +27,16 @@ func (t *tender) serve(link *bridge.Link) error {
 		defer close(reading)
 		defer close(frames)
 		for {
-			f, err := link.Recv()
+			batch, err := receive(link)
+			if len(batch) > 0 {
+				select {
+				case frames <- batch:
+				case <-quit:
+					return
+				}
+			}
 			if err != nil {
 				readErr = err
-				return
-			}
-			select {
-			case frames <- f:
-			case <-quit:
 				return
 			}
 		}
@@ -43,14 +47,12 @@ func (t *tender) serve(link *bridge.Link) error {
 		close(quit)
 		<-reading
 	}()
-	t.held, t.urgent, t.lingers = nil, false, false // the bridge gives again what is not durable
+	t.held = nil // the bridge gives again what is not durable
 	if err := t.give(link); err != nil {
 		return err
 	}
 	limit := time.NewTimer(time.Hour)
 	defer limit.Stop()
-	linger := time.NewTimer(time.Hour)
-	defer linger.Stop()
 	pulse := newPulse(link, t.h.limits)
 	defer pulse.stop()
 	for {
@@ -88,44 +90,22 @@ func (t *tender) serve(link *bridge.Link) error {
 			if err := t.keep(link); err != nil {
 				return err
 			}
-		case <-linger.C:
-			if !t.lingers {
-				continue
-			}
-			failpoint.Hit("host.frames.before")
-			if err := t.keep(link); err != nil {
-				return err
-			}
 		case <-gone:
-			for f := range frames { // what it said last is still on its way
-				t.hold(f)
+			for batch := range frames { // what it said last is still on its way
+				t.hold(batch)
 			}
 			return errGone
-		case f, ok := <-in:
+		case batch, ok := <-in:
 			if !ok {
 				<-reading
 				return readErr
 			}
-			if f.IsPong() {
-				pulse.answered()
+			if batch = t.heed(batch, pulse); len(batch) == 0 {
 				continue
 			}
-			pulse.open = 0
-			pulse.lively()
-			if !t.launchBy.IsZero() || t.lastOut == 0 {
-				t.launchBy = time.Time{}
-				t.hasLaunch() // whatever a bridge says, it says after that
-			}
-			waits := len(t.held) > 0 && !t.lingers
-			t.gather(f, in)
+			waits := len(t.held) > 0
+			t.gather(batch, in)
 			if len(t.held) == 0 || waits {
-				continue
-			}
-			if !t.urgent && !t.ending && len(t.held) < lingerMost {
-				if !t.lingers {
-					t.lingers = true
-					linger.Reset(lingerFor)
-				}
 				continue
 			}
 			failpoint.Hit("host.frames.before")
@@ -136,11 +116,54 @@ func (t *tender) serve(link *bridge.Link) error {
 	}
 }
 
-// gather holds f and what else has come, up to a bound.
-func (t *tender) gather(f bridge.Frame, frames <-chan bridge.Frame) {
+// batchBytes bounds what is read before any of it is made durable, beyond one frame.
+const batchBytes = 4 << 20
+
+// receive reads the next frame and those that came with it. Their events are decoded here, while the tender is at others.
+func receive(link *bridge.Link) ([]bridge.Frame, error) {
+	var batch []bridge.Frame
+	for size := 0; len(batch) == 0 || link.Buffered() && len(batch) < maxBatch && size < batchBytes; {
+		f, err := link.Recv()
+		if err != nil {
+			return batch, err
+		}
+		if f.IsOut() && f.Kind == bridge.OutEvent {
+			if e, err := decode[sessions.Event](f); err == nil {
+				f.Event = &e
+			}
+		}
+		batch = append(batch, f)
+		size += len(f.Body)
+	}
+	return batch, nil
+}
+
+// heed notes what frames say of their bridge, and returns those that say more than that it lives.
+func (t *tender) heed(batch []bridge.Frame, pulse *pulse) []bridge.Frame {
+	told := slices.DeleteFunc(batch, bridge.Frame.IsPong)
+	if len(told) < len(batch) {
+		pulse.answered()
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	pulse.open = 0
+	pulse.lively()
+	if !t.launchBy.IsZero() || t.lastOut == 0 {
+		t.launchBy = time.Time{}
+		t.hasLaunch() // whatever a bridge says, it says after that
+	}
+	return told
+}
+
+// gather holds a batch and what else has come, up to a bound.
+func (t *tender) gather(batch []bridge.Frame, frames <-chan []bridge.Frame) {
 	for size := 0; ; {
-		t.hold(f)
-		if size += len(f.Body); len(t.held) >= maxBatch || size > 4<<20 {
+		t.hold(batch)
+		for _, f := range batch {
+			size += len(f.Body)
+		}
+		if len(t.held) >= maxBatch || size > batchBytes {
 			return
 		}
 		select {
@@ -148,7 +171,7 @@ func (t *tender) gather(f bridge.Frame, frames <-chan bridge.Frame) {
 			if !ok {
 				return
 			}
-			f = next
+			batch = next
 		default:
 			return
 		}

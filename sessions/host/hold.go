@@ -18,27 +18,24 @@ const maxBatch = 512
 // errGone: the bridge is gone and everything it said is in hand.
 var errGone = errors.New("the bridge is gone")
 
-// hold keeps a frame until the journal takes it, unless it is not numbered, durable already or held.
-func (t *tender) hold(f bridge.Frame) {
+// hold keeps frames until the journal takes them, those that are numbered and neither durable already nor held.
+func (t *tender) hold(frames []bridge.Frame) {
 	last := t.lastOut
 	if n := len(t.held); n > 0 {
 		last = t.held[n-1].N
 	}
-	if f.IsOut() && f.N > last {
-		if f.Kind == bridge.OutEvent {
-			if e, err := decode[sessions.Event](f); err == nil {
-				f.Event = &e // now, while more is on its way, and not when all wait for it
-			}
+	for _, f := range frames {
+		if f.IsOut() && f.N > last {
+			last = f.N
+			t.held = append(t.held, f)
 		}
-		t.held = append(t.held, f)
-		t.urgent = t.urgent || !quiet(f)
 	}
 }
 
 // sources is where serve looks. While the journal takes nothing no frame is read, so that the bridge keeps them, and its
 // agent waits; only of a bridge that was told to end without the journal everything is read, since that is its last.
-func (t *tender) sources(frames <-chan bridge.Frame) (in <-chan bridge.Frame, again, gone <-chan struct{}) {
-	if len(t.held) == 0 || t.lingers {
+func (t *tender) sources(frames <-chan []bridge.Frame) (in <-chan []bridge.Frame, again, gone <-chan struct{}) {
+	if len(t.held) == 0 {
 		return frames, nil, nil
 	}
 	if t.ending {
@@ -49,7 +46,6 @@ func (t *tender) sources(frames <-chan bridge.Frame) (in <-chan bridge.Frame, ag
 
 // keep makes what is held durable and tells the bridge. A journal in trouble is no error: it is waited for.
 func (t *tender) keep(link *bridge.Link) error {
-	t.lingers = false
 	t.recovery = t.h.disk.recovery()
 	err := t.takeHeld()
 	switch {
@@ -81,7 +77,7 @@ func (t *tender) takeHeld() error {
 		}
 		t.held = t.held[n:]
 	}
-	t.held, t.urgent = nil, false
+	t.held = nil
 	return nil
 }
 
@@ -137,7 +133,7 @@ func (t *tender) take(batch []bridge.Frame) error {
 func (t *tender) takeRest() (whole bool, err error) {
 	if err = t.takeHeld(); err == nil {
 		err = bridge.ReadSpill(t.h.o.Places.Spill(t.generation), func(f bridge.Frame) error {
-			if t.hold(f); len(t.held) < maxBatch {
+			if t.hold([]bridge.Frame{f}); len(t.held) < maxBatch {
 				return nil
 			}
 			return t.takeHeld()

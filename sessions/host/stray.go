@@ -56,7 +56,7 @@ func (t *tender) dismiss(own bool, limit time.Duration) {
 		}
 		n := f.N
 		if own {
-			t.hold(f)
+			t.hold([]bridge.Frame{f})
 			if err := t.takeHeld(); err != nil {
 				t.h.o.Log.Warn().Err(err).Str("session", t.session).Msg("what a bridge said last could not be journalled")
 				return

@@ -41,8 +41,6 @@ type tender struct {
 
 	proven   chan struct{}   // closed when the end of the processes is proven, or that it cannot be
 	held     []bridge.Frame  // frames in hand that are not durable, in order
-	urgent   bool            // somebody waits for one of them
-	lingers  bool            // they are held for what comes behind them
 	recovery <-chan struct{} // closed when the journal takes changes again, while it did not
 	ending   bool            // the bridge was told to end without the journal's knowing
 	meant    bool            // the journal knows of that after all
