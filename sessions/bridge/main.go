@@ -31,6 +31,9 @@ func Main(version string, adapters map[string]Adapter) int {
 		log.Error().Err(err).Msg("containment could not be set up")
 		return 1
 	}
+	// Not before: what is told to a process that is about to be executed anew would be forgotten with it.
+	told, forget := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer forget()
 	ln, err := inherited(fdListener)
 	if err != nil {
 		log.Error().Err(err).Msg("the socket was not handed over")
@@ -39,8 +42,6 @@ func Main(version string, adapters map[string]Adapter) int {
 	reaper := sandbox.NewReaper()
 	defer reaper.Close()
 	spill := os.NewFile(fdSpill, "spill")
-	told, forget := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer forget()
 	if err := Run(Options{Version: version, Adapters: adapters, Listener: ln, Spill: spill, Inside: inside, Reaper: reaper, Log: log, Told: told, veil: v}); err != nil {
 		log.Error().Err(err).Msg("bridge ended")
 		return 1
