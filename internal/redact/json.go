@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,21 +18,23 @@ func (s *Set) JSON(text []byte, keep map[string]bool) ([]byte, bool) {
 	if !s.may(text) && !unusual(text) {
 		return text, false
 	}
-	return walker{keep, s.Redact}.text(text)
+	return walker{keep, s.Redact, func(_, text string) (string, bool) { return s.Redact(text) }}.text(text)
 }
 
-// UnfinishedJSON redacts a JSON text in which each string may yet become longer.
-func (s *Set) UnfinishedJSON(text []byte) ([]byte, bool) {
-	if !s.mayEnd(text) && !unusual(text) {
+// Strings has each string of a JSON text redacted by its path, which has the numbers of what stands in lists, and names of
+// members like any text. open says that something may be there to redact that a look at the text does not find.
+func (s *Set) Strings(text []byte, open bool, redact func(path, text string) (string, bool)) ([]byte, bool) {
+	if !open && !s.mayEnd(text) && !unusual(text) {
 		return text, false
 	}
-	return walker{nil, s.Unfinished}.text(text)
+	return walker{nil, s.Redact, redact}.text(text)
 }
 
 // walker goes through a JSON text.
 type walker struct {
-	keep   map[string]bool
-	redact func(string) (string, bool)
+	keep   map[string]bool // nil: paths have numbers
+	name   func(string) (string, bool)
+	redact func(path, text string) (string, bool)
 }
 
 func (w walker) text(text []byte) ([]byte, bool) {
@@ -77,17 +80,21 @@ func (w walker) walk(v any, path string) (_ any, some bool) {
 	}
 	switch x := v.(type) {
 	case string:
-		return w.value(x)
+		return w.redact(path, x)
 	case json.Number: // where it is the agent's own: what is ours must stay a number
 		if free(path) {
-			if told, some := w.redact(x.String()); some {
+			if told, some := w.redact(path, x.String()); some {
 				return told, true
 			}
 		}
 	case []any:
 		for i := range x {
 			var here bool
-			x[i], here = w.walk(x[i], path+".*")
+			at := ".*"
+			if w.keep == nil {
+				at = "." + strconv.Itoa(i)
+			}
+			x[i], here = w.walk(x[i], path+at)
 			some = some || here
 		}
 	case map[string]any:
@@ -97,7 +104,7 @@ func (w walker) walk(v any, path string) (_ any, some bool) {
 				to = path + "." + name
 			}
 			member, here := w.walk(member, to)
-			shown, named := w.redact(name)
+			shown, named := w.name(name)
 			if named {
 				delete(x, name)
 			}
@@ -119,5 +126,3 @@ func free(path string) bool {
 	}
 	return path == ""
 }
-
-func (w walker) value(text string) (any, bool) { return w.redact(text) }

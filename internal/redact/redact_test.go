@@ -162,6 +162,12 @@ func TestBreak(t *testing.T) {
 // Of a text that may go on, or of the strings of one, the end is redacted that may be the first part of a secret.
 func TestUnfinished(t *testing.T) {
 	s := New([]string{secret})
+	unfinished := func(path, text string) (string, bool) {
+		if path != "0.a" && path != ".0.a" && path != ".1" {
+			t.Errorf("%q is at %s", text, path)
+		}
+		return s.Unfinished(text)
+	}
 	for cut := range len(secret) {
 		want, masked := "it is "+secret[:cut], cut >= shortest
 		if masked {
@@ -181,8 +187,28 @@ func TestUnfinished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, some := s.UnfinishedJSON(raw); string(got) != string(said) || some != masked {
+		if got, some := s.Strings(raw, false, unfinished); string(got) != string(said) || some != masked {
 			t.Errorf("at %d: %s, %v", cut, got, some)
+		}
+	}
+}
+
+// Of a text that begins in the middle of a secret the rest of that is redacted.
+func TestBeheaded(t *testing.T) {
+	s := New([]string{secret, "Another" + secret})
+	for cut := range len(secret) {
+		rest := secret[cut:]
+		want, masked := rest+", and on", len(rest) >= shortest
+		if masked {
+			want = Mask + ", and on"
+		}
+		if got, some := s.Beheaded(rest + ", and on"); got != want || some != masked {
+			t.Errorf("%q: %q, %v", rest, got, some)
+		}
+	}
+	for text, want := range map[string]string{secret[3:12]: Mask, secret[3:10]: secret[3:10], "x" + secret[3:]: "x" + secret[3:], "": ""} {
+		if got, _ := s.Beheaded(text); got != want {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }
@@ -334,7 +360,7 @@ func TestOddJSON(t *testing.T) {
 				t.Errorf("%s became %s", told, got)
 			}
 			half := escape(string([]rune(value)[:10]), all)
-			if got, some := s.UnfinishedJSON([]byte(`{"a":["` + half + `"]}`)); string(got) != `{"a":["`+Mask+`"]}` || !some {
+			if got, some := s.Strings([]byte(`{"a":["`+half+`"]}`), false, func(_, text string) (string, bool) { return s.Unfinished(text) }); string(got) != `{"a":["`+Mask+`"]}` || !some {
 				t.Errorf("%s became %s", half, got)
 			}
 		}

@@ -7,7 +7,10 @@
 // It is no boundary. A program that wants to tell a secret can turn it round, and nothing here will know it.
 package redact
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Mask is put in the place of each secret; neighbours share one.
 const Mask = "[redacted]"
@@ -20,8 +23,9 @@ type Set struct {
 	width int
 	next  []int32 // state*width+class
 	nodes []node
-	hit   []bool // of each state: something ends there
-	exact int    // secrets that are looked for by value
+	hit   []bool              // of each state: something ends there
+	exact int                 // secrets that are looked for by value
+	rests map[string][]string // what values end with, by how that begins
 }
 
 type node struct {
@@ -40,6 +44,7 @@ func New(values []string) *Set {
 	for _, v := range values {
 		if Usable(v) {
 			s.exact++
+			s.rest(v)
 			needles = append(needles, variants(v)...)
 		}
 	}
@@ -147,6 +152,37 @@ func (s *Set) may(text []byte) bool {
 		}
 	}
 	return false
+}
+
+// rest takes down what a value ends with.
+func (s *Set) rest(v string) {
+	if len(v) > encoded {
+		return
+	}
+	if s.rests == nil {
+		s.rests = map[string][]string{}
+	}
+	for i := 1; i+shortest <= len(v); i++ {
+		begin := v[i : i+shortest]
+		s.rests[begin] = append(s.rests[begin], v[i:])
+	}
+}
+
+// Beheaded redacts the rest of a secret that a text begins with, whose own beginning is not there and nowhere else.
+func (s *Set) Beheaded(text string) (string, bool) {
+	if len(text) < shortest {
+		return text, false
+	}
+	n := 0
+	for _, rest := range s.rests[text[:shortest]] {
+		if strings.HasPrefix(text, rest) || strings.HasPrefix(rest, text) {
+			n = max(n, min(len(rest), len(text)))
+		}
+	}
+	if n == 0 {
+		return text, false
+	}
+	return Mask + text[n:], true
 }
 
 // mayEnd tells whether there can be anything to redact in a text that may go on, or in the strings of one in JSON.

@@ -33,6 +33,7 @@ type veil struct {
 	values  []string
 	deltas  bool // what a running tool says comes in pieces, not whole each time
 	streams map[streamKey]*stream
+	pieces  map[pieceKey]*redact.Stream
 	asked   map[string][]string // secret questions by the handle of their open request
 }
 
@@ -51,7 +52,7 @@ const (
 )
 
 func newVeil() *veil {
-	v := &veil{key: make([]byte, 16), streams: map[streamKey]*stream{}, asked: map[string][]string{}}
+	v := &veil{key: make([]byte, 16), streams: map[streamKey]*stream{}, pieces: map[pieceKey]*redact.Stream{}, asked: map[string][]string{}}
 	rand.Read(v.key) // it never fails
 	v.set.Store(redact.New(nil))
 	return v
@@ -162,7 +163,7 @@ func (v *veil) event(e sessions.Event, out func(sessions.Event)) {
 	key, text := v.streamed(&e)
 	if text == nil {
 		v.endLocked(e, out)
-		out(v.unfinishedLocked(e))
+		out(v.unfinishedLocked(v.piecesLocked(e)))
 		return
 	}
 	s := v.streamLocked(key, e.Follows, out)
@@ -172,7 +173,7 @@ func (v *veil) event(e sessions.Event, out func(sessions.Event)) {
 	if len(settled) > 0 || *text == "" || e.Tool != nil && (len(e.Tool.Detail) > 0 || len(e.Tool.Paths) > 0) {
 		e = withText(e, string(settled))
 		e.Redacted = bytes.Contains(settled, []byte(redact.Mask))
-		out(e)
+		out(v.piecesLocked(e))
 	}
 }
 
@@ -243,7 +244,7 @@ func (v *veil) unfinishedLocked(e sessions.Event) sessions.Event {
 	case e.Kind == sessions.EventPlan:
 		hideLines(&e.Text)
 		if raw, err := json.Marshal(e.Data); err == nil && e.Data != nil {
-			if raw, some := set.UnfinishedJSON(raw); some {
+			if raw, some := set.Strings(raw, false, func(_, text string) (string, bool) { return set.Unfinished(text) }); some {
 				e.Data, e.Redacted = nil, true
 				_ = json.Unmarshal(raw, &e.Data) // it was made of one
 			}
@@ -257,13 +258,65 @@ func (v *veil) unfinishedLocked(e sessions.Event) sessions.Event {
 		for i := range t.Paths {
 			hide(&t.Paths[i])
 		}
-		for _, raw := range []*json.RawMessage{&t.Detail, &e.Raw} {
-			if told, some := set.UnfinishedJSON(*raw); some {
-				*raw, e.Redacted = told, true
-			}
+	}
+	return e
+}
+
+// pieceKey is a string in what goes along with the events of a tool.
+type pieceKey struct{ command, item, agent, path string }
+
+// piecesLocked is an event of a tool without secrets in the agent's own message beside it, where each string may be a piece
+// of a text that other messages go on with, also after the tool has ended: codex-acp 2.6.0 tells the output of a command so.
+func (v *veil) piecesLocked(e sessions.Event) sessions.Event {
+	last := e.Kind == sessions.EventToolCompleted
+	if e.Tool == nil || !last && e.Kind != sessions.EventToolStarted && e.Kind != sessions.EventToolUpdated {
+		return e
+	}
+	set, t := v.set.Load(), *e.Tool
+	e.Tool = &t
+	hide := func(path, text string) (string, bool) {
+		key := pieceKey{e.Command, e.Item, e.Agent, path}
+		s := v.pieces[key]
+		said := text
+		if s == nil { // the first piece may be lost: Codex has lost some of the output of commands
+			s = set.Stream()
+			said, _ = set.Beheaded(text)
+		}
+		s.Use(set)
+		delete(v.pieces, key)
+		if last {
+			out := string(s.Close(s.Write(nil, said)))
+			return out, out != text
+		}
+		out := string(s.Break(s.Write(nil, said)))
+		if !s.Idle() {
+			v.keepLocked(key, s)
+		}
+		return out, out != text
+	}
+	if t.Output != "" && !v.deltas { // else it was looked at as a whole
+		told, some := hide("output", t.Output)
+		t.Output, e.Redacted = told, e.Redacted || some
+	}
+	for name, raw := range map[string]*json.RawMessage{"detail": &t.Detail, "raw": &e.Raw} {
+		if told, some := set.Strings(*raw, len(v.pieces) > 0 || set.Exact() > 0, func(path, text string) (string, bool) { return hide(name+path, text) }); some {
+			*raw, e.Redacted = told, true
 		}
 	}
 	return e
+}
+
+// maxPieces bounds what is known of strings that ended in the middle of what may be a secret.
+const maxPieces = 1024
+
+func (v *veil) keepLocked(key pieceKey, s *redact.Stream) {
+	if len(v.pieces) >= maxPieces {
+		for some := range v.pieces {
+			delete(v.pieces, some)
+			break
+		}
+	}
+	v.pieces[key] = s
 }
 
 // streamed returns the text of an event that is a piece of one, nil when it is none.

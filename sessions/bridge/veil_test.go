@@ -94,11 +94,15 @@ func TestSecretsThatAreHalfWritten(t *testing.T) {
 	plan := func(s string) sessions.Event {
 		return sessions.Event{Kind: sessions.EventPlan, Command: "c", Item: "plan", Final: true, Text: "- [ ] " + s + "\n- [ ] more\n", Data: map[string]any{"entries": []any{map[string]any{"content": s}}}}
 	}
+	piece := func(kind sessions.EventKind, s string) sessions.Event {
+		return sessions.Event{Kind: kind, Command: "c", Item: "t", Tool: &sessions.Tool{Status: "in_progress", Output: s}, Raw: json.RawMessage(`{"_meta":{"list":["x",{"data":"` + s + `"}]}}`)}
+	}
 	var crowd []sessions.Event
 	for i := range maxStreams + 10 {
 		crowd = append(crowd, text(sessions.EventReasoning, fmt.Sprint("x", i), "and Zq"))
 	}
 	settled := sessions.Event{Kind: sessions.EventCommandSettled, Command: "c", Settled: &sessions.Settlement{State: sessions.CommandCompleted}}
+	ends := 0
 	for cut := range len(hush) {
 		a, b := hush[:cut], hush[cut:]
 		for name, c := range map[string]struct {
@@ -119,6 +123,11 @@ func TestSecretsThatAreHalfWritten(t *testing.T) {
 			"a tool that runs": {[]sessions.Event{tool(sessions.EventToolStarted, "in_progress", a), tool(sessions.EventToolUpdated, "in_progress", "it is "+a),
 				tool(sessions.EventToolCompleted, "completed", hush)}, "", ""},
 			"a plan": {[]sessions.Event{plan("it is " + a), plan(hush)}, "", ""},
+			"pieces beside a tool": {[]sessions.Event{piece(sessions.EventToolStarted, a), piece(sessions.EventToolUpdated, b+" and"),
+				piece(sessions.EventToolUpdated, " again "+a), piece(sessions.EventToolCompleted, b+" end")}, "", ""},
+			"pieces after its end": {[]sessions.Event{piece(sessions.EventToolUpdated, a), {Kind: sessions.EventToolCompleted, Command: "c", Item: "t", Tool: &sessions.Tool{Status: "cancelled"}},
+				settled, piece(sessions.EventToolUpdated, b+" end")}, "", ""},
+			"pieces of which the first is lost": {[]sessions.Event{piece(sessions.EventToolUpdated, b+" and on")}, "", ""},
 		} {
 			out := veiled(t, "acp", append(c.evs, settled)...)
 			for _, e := range out {
@@ -129,6 +138,9 @@ func TestSecretsThatAreHalfWritten(t *testing.T) {
 				v := newVeil()
 				v.learn(Spec{Env: []string{"GITHUB_TOKEN=" + hush}})
 				told, _ := v.set.Load().JSON(raw, structural) // as its frame is
+				if strings.Contains(string(told), redact.Mask+` end"}]`) && strings.Contains(string(told), `"output":"`+redact.Mask+` end"`) {
+					ends++
+				}
 				for i := range len(hush) - 7 {
 					if strings.Contains(string(told), hush[i:i+8]) {
 						t.Fatalf("%s at %d: %q is told: %.300s", name, cut, hush[i:i+8], told)
@@ -139,6 +151,9 @@ func TestSecretsThatAreHalfWritten(t *testing.T) {
 				t.Fatalf("%s at %d: %q", name, cut, got)
 			}
 		}
+	}
+	if ends != 2*len(hush) {
+		t.Errorf("%d pieces ended with the rest of one", ends)
 	}
 	for _, s := range []string{"an ordinary text", "and " + hush[:7], "and " + hush[:8]} {
 		done := tool(sessions.EventToolCompleted, "completed", s) // which has come to its end
@@ -252,6 +267,16 @@ func TestSecretsInToolOutput(t *testing.T) {
 	out := veiled(t, "app-server", piece("TOKEN="+hush[:5]), piece(hush[5:]), end)
 	if got := joined(out, "t"); got != "TOKEN="+redact.Mask {
 		t.Errorf("in pieces: %q", got)
+	}
+	detail := func(s string) sessions.Event { // as a change that is being written, or what is typed
+		e := piece("x")
+		e.Tool.Detail = json.RawMessage(`{"stdin":"` + s + `"}`)
+		return e
+	}
+	for i, e := range veiled(t, "app-server", detail("it is "+hush[:10]), detail(hush[10:]+" all"))[:2] {
+		if want := []string{"it is " + redact.Mask, redact.Mask + " all"}[i]; string(e.Tool.Detail) != `{"stdin":"`+want+`"}` || !e.Redacted {
+			t.Errorf("beside it: %s", e.Tool.Detail)
+		}
 	}
 	out = veiled(t, "acp", piece("a"), piece("a b"), end) // whole each time
 	if len(out) != 3 || out[1].Tool.Output != "a b" {
