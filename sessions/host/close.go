@@ -49,7 +49,7 @@ func (h *Host) Close(ctx context.Context, who sessions.Caller, a sessions.CloseA
 	if err != nil || !a.Delete || !over || was.Generation != res.Session.Generation {
 		return res, err
 	}
-	if err := h.forgetSession(ctx, who, a.SessionID); err != nil {
+	if err := h.forgetSession(ctx, who, a.SessionID, was.Generation); err != nil {
 		return res, err
 	}
 	res.Session.State = sessions.SessionDeleted
@@ -94,8 +94,8 @@ func (h *Host) closeOnce(tx *journal.Tx, c *changes, who sessions.Caller, a sess
 	return was, tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "close", Scope: s.ID, Meaning: mean, State: "done", Result: result})
 }
 
-// forgetSession deletes a session whose processes have ended.
-func (h *Host) forgetSession(ctx context.Context, who sessions.Caller, id string) error {
+// forgetSession deletes a session whose last generation has ended, unless another one began since.
+func (h *Host) forgetSession(ctx context.Context, who sessions.Caller, id, generation string) error {
 	err := h.update(ctx, func(tx *journal.Tx, c *changes) error {
 		s, found, err := tx.FindSession(id)
 		if err != nil || found && s.State == sessions.SessionDeleted {
@@ -104,7 +104,7 @@ func (h *Host) forgetSession(ctx context.Context, who sessions.Caller, id string
 		if s, err = tx.GetSession(who.Principal, id); err != nil {
 			return err
 		}
-		if s.State != sessions.SessionClosed && s.State != sessions.SessionFailed {
+		if s.Generation != generation || s.State != sessions.SessionClosed && s.State != sessions.SessionFailed {
 			return sessions.Errorf(sessions.CodeBusy, "session %s is %s again, and was not deleted", id, s.State).Do("close it first")
 		}
 		c.touch(id, true)

@@ -16,24 +16,33 @@ func (h *Host) acknowledge(ctx context.Context, who sessions.Caller, after map[s
 	if len(after) == 0 {
 		return nil
 	}
-	seen := func(tx *journal.Tx) error {
+	// What was deleted since has nothing left to acknowledge, and does not keep the rest from it.
+	seen := func(tx *journal.Tx) (there []string, err error) {
 		for id, seq := range after {
-			s, err := tx.GetSession(who.Principal, id)
+			s, found, err := tx.FindSession(id)
 			if err != nil {
-				return err
+				return nil, err
+			}
+			if found && s.Principal == who.Principal && s.State == sessions.SessionDeleted {
+				continue
+			}
+			if s, err = tx.GetSession(who.Principal, id); err != nil {
+				return nil, err
 			}
 			if seq > s.LastSeq {
-				return sessions.Errorf(sessions.CodeCursorInvalid, "the cursor of session %s lies beyond its end", id).Do("use a cursor that a call on this session returned")
+				return nil, sessions.Errorf(sessions.CodeCursorInvalid, "the cursor of session %s lies beyond its end", id).Do("use a cursor that a call on this session returned")
 			}
+			there = append(there, id)
 		}
-		return nil
+		return there, nil
 	}
 	err := h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		if err := seen(tx); err != nil {
+		there, err := seen(tx)
+		if err != nil {
 			return err
 		}
-		for id, seq := range after {
-			if err := tx.Acknowledge(id, seq); err != nil {
+		for _, id := range there {
+			if err := tx.Acknowledge(id, after[id]); err != nil {
 				return err
 			}
 		}
@@ -41,7 +50,7 @@ func (h *Host) acknowledge(ctx context.Context, who sessions.Caller, after map[s
 	})
 	if trouble(err) {
 		h.o.Log.Warn().Err(err).Msg("an acknowledgement could not be kept; what it is about will be delivered again")
-		return h.look(ctx, seen)
+		return h.look(ctx, func(tx *journal.Tx) error { _, err := seen(tx); return err })
 	}
 	return err
 }

@@ -28,12 +28,36 @@ func (r *rig) inboxNow(change ...func(*sessions.WaitArgs)) map[string]sessions.W
 func TestInboxForgetsTheDeleted(t *testing.T) {
 	r := newRig(t)
 	a, b := r.idle(), r.idle()
+	seen := r.inboxNow()
 	a.ends(sandbox.Confirmed)
 	if _, err := r.Close(t.Context(), r.who, sessions.CloseArgs{SessionID: a.id, Delete: true, Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.inboxNow(); len(got) != 1 || got[b.id].Cursor == "" {
 		t.Errorf("after a deletion: %+v", got)
+	}
+	// Somebody else may have deleted it: what is left is acknowledged all the same.
+	if got := r.inboxNow(after(a.id, seen[a.id].Cursor), after(b.id, seen[b.id].Cursor)); len(got) != 0 {
+		t.Errorf("acknowledged beside a deleted one: %+v", got)
+	}
+	if got := r.inboxNow(); len(got) != 0 {
+		t.Errorf("acknowledged before: %+v", got)
+	}
+	_, err := r.wait(after(sessions.NewID(), sessions.EncodeCursor(b.id, 1)), now)
+	refused(t, err, sessions.CodeCursorInvalid)
+	none := sessions.NewID()
+	_, err = r.wait(after(none, sessions.EncodeCursor(none, 1)), now)
+	refused(t, err, sessions.CodeNotFound, none)
+}
+
+// A deletion is of the generation whose end it waited for: one that began since has processes.
+func TestDeletionOfAnEarlierGeneration(t *testing.T) {
+	r := newRig(t)
+	s := r.idle()
+	s.ends(sandbox.Confirmed)
+	refused(t, r.forgetSession(t.Context(), r.who, s.id, sessions.NewID()), sessions.CodeBusy, s.id)
+	if err := r.forgetSession(t.Context(), r.who, s.id, s.generation); err != nil {
+		t.Error(err)
 	}
 }
 

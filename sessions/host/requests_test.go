@@ -244,6 +244,31 @@ func TestI07_TheFirstAnswerWins(t *testing.T) {
 	}
 }
 
+// The key of an answer that was given before stands for it as the first one's does.
+func TestI04_KeyOfARepeatedAnswer(t *testing.T) {
+	r := newRig(t)
+	s := r.runs()
+	id := s.asks("h", once...)
+	respond := func(key, decision string) error {
+		_, err := r.Respond(t.Context(), r.who, sessions.RespondArgs{SessionID: s.id, RequestID: id, Decision: decision, Key: key})
+		return err
+	}
+	first := make(chan error, 1)
+	go func() { first <- respond("first", "approve") }()
+	r.answering(s, id)
+	s.reports(bridge.InAnswer, "h", bridge.InputWritten, nil)
+	if err := errors.Join(<-first, respond("second", "approve"), respond("second", "approve")); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"first", "second"} {
+		refused(t, respond(key, "deny"), sessions.CodeKeyConflict, key)
+	}
+	refused(t, respond("third", "deny"), sessions.CodeAlreadyAnswered)
+	if err := respond("third", "approve"); err != nil {
+		t.Errorf("a key whose call was refused before anything was kept: %v", err)
+	}
+}
+
 // What an answer may be is the request's to say; a wrong one changes nothing.
 func TestWrongAnswers(t *testing.T) {
 	r := newRig(t)

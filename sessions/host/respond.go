@@ -53,9 +53,15 @@ func (h *Host) Respond(ctx context.Context, who sessions.Caller, a sessions.Resp
 		if err != nil {
 			return err
 		}
+		keep := func() error { // the key, which stands for this answer from now on
+			if a.Key == "" {
+				return nil
+			}
+			return tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "respond", Scope: s.ID, Meaning: mean, State: "done"})
+		}
 		if q.State == sessions.RequestAnswering || q.State == sessions.RequestAnswered {
 			if q.Answer != nil && q.AnsweredBy == who.Principal && sameAnswer(*q.Answer, answer) {
-				return nil
+				return keep()
 			}
 			return sessions.Errorf(sessions.CodeAlreadyAnswered, "request %s was answered by %s%s", q.RequestID, q.AnsweredBy, said(q.Answer)).
 				Do("look at the session: the first answer stands")
@@ -70,10 +76,7 @@ func (h *Host) Respond(ctx context.Context, who sessions.Caller, a sessions.Resp
 		if err := ap.answer(tx, c, &q.Request, answer, who.Principal); err != nil {
 			return err
 		}
-		if a.Key == "" {
-			return ap.flush(tx, c)
-		}
-		if err := tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "respond", Scope: s.ID, Meaning: mean, State: "done"}); err != nil {
+		if err := keep(); err != nil {
 			return err
 		}
 		return ap.flush(tx, c)
