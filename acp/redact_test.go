@@ -125,6 +125,25 @@ func TestSecretsInWords(t *testing.T) {
 	}
 }
 
+// An item's name has the beginning of what the agent calls its message.
+func TestSecretsInItems(t *testing.T) {
+	set := redact.New([]string{hush})
+	f := opened(t, Options{Redact: set.After}, sessions.OpenParams{})
+	f.prompt("c1")
+	for part := range len(hush) {
+		f.peer.update(`"sessionUpdate":"agent_message_chunk","messageId":"` + strings.Repeat("x", 64-part) + hush + `","content":{"type":"text","text":"hi"}`)
+		e := f.rec.await(sessions.EventText)
+		for e.Final {
+			e = f.rec.await(sessions.EventText)
+		}
+		for i := range len(hush) - 2 {
+			if strings.Contains(e.Item, hush[i:i+3]) {
+				t.Errorf("%d: %q", part, e.Item)
+			}
+		}
+	}
+}
+
 // SE-02: the end of a program's output, of which the agent gets all that it wants, as it is.
 func TestSecretsInTheEndOfAnOutput(t *testing.T) {
 	set := redact.New([]string{hush})

@@ -29,6 +29,8 @@ type veil struct {
 	set atomic.Pointer[redact.Set] // what is looked for now
 	key []byte                     // of names, this bridge's own
 
+	named atomic.Pointer[named] // the last one
+
 	mu      sync.Mutex // held while an event is passed on, so that events keep their order
 	values  []string
 	deltas  bool // what a running tool says comes in pieces, not whole each time
@@ -146,13 +148,24 @@ func (v *veil) name(id string) string {
 	if id == "" {
 		return id
 	}
-	told, some := v.set.Load().Redact(id)
-	if !some {
-		return id
+	set := v.set.Load()
+	if last := v.named.Load(); last != nil && last.set == set && last.id == id { // a text has many pieces
+		return last.told
 	}
-	sum := hmac.New(sha256.New, v.key)
-	sum.Write([]byte(id))
-	return told + "-" + hex.EncodeToString(sum.Sum(nil)[:6])
+	told, some := set.Redact(id)
+	if some {
+		sum := hmac.New(sha256.New, v.key)
+		sum.Write([]byte(id))
+		told += "-" + hex.EncodeToString(sum.Sum(nil)[:6])
+	}
+	v.named.Store(&named{set, id, told})
+	return told
+}
+
+// named is a name as it was told.
+type named struct {
+	set      *redact.Set
+	id, told string
 }
 
 // event passes an event on, and before it what it ends.
