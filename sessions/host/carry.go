@@ -15,6 +15,11 @@ import (
 // serve carries inputs and frames until the connection ends.
 func (t *tender) serve(link *bridge.Link) error {
 	failpoint.Hit("host.greeted")
+	if link.Hello.LastIn > t.sentIn {
+		if err := t.overtaken(link.Hello.LastIn); err != nil {
+			return err
+		}
+	}
 	t.sentIn = link.Hello.LastIn
 	if t.sentIn > 0 {
 		t.hasLaunch()

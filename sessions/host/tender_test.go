@@ -26,6 +26,13 @@ type line struct {
 // serves lets the session's tender speak to a bridge that greets as said.
 func (s *session) serves(hello bridge.Hello) *line {
 	s.r.t.Helper()
+	if s.t.sentIn == 0 { // what a bridge has it was given, by this journal
+		s.r.tx(func(tx *journal.Tx) error {
+			g, err := tx.GetGeneration(s.generation)
+			s.t.sentIn = min(hello.LastIn, uint64(g.LastInput))
+			return err
+		})
+	}
 	ours, theirs := net.Pipe()
 	l := &line{t: s.r.t, conn: theirs, r: bufio.NewReader(theirs), done: make(chan error, 1)}
 	s.r.t.Cleanup(func() { theirs.Close() })
