@@ -140,19 +140,32 @@ const epochName = "host/epoch"
 // countEpoch makes this host the next of its journal. On a disk that takes no changes it is so in memory until one is
 // taken: what reads still reads, and sessions can be stopped.
 func (h *Host) countEpoch(ctx context.Context) error {
-	if err := h.j.View(ctx, func(tx *journal.Tx) error {
-		was, err := tx.Cursor(epochName)
-		h.epoch = was + 1
+	was := int64(0)
+	err := h.j.View(ctx, func(tx *journal.Tx) (err error) {
+		was, err = tx.Cursor(epochName)
 		return err
-	}); err != nil {
+	})
+	if trouble(err) {
+		h.o.Log.Error().Err(err).Msg("the hosts of this journal cannot be counted")
+	}
+	if h.epoch, err = nextEpoch(was, err); err != nil {
 		return err
 	}
-	err := h.update(ctx, h.keepEpoch)
+	err = h.update(ctx, h.keepEpoch)
 	if trouble(err) {
 		h.o.Log.Error().Err(err).Msg("the host starts with a journal that takes no changes")
 		return nil
 	}
 	return err
+}
+
+// nextEpoch is the epoch after one that was read. Where that is damaged it is the time, which is later than any count and than
+// that of the host before.
+func nextEpoch(was int64, err error) (int64, error) {
+	if trouble(err) {
+		return time.Now().Unix(), nil
+	}
+	return was + 1, err
 }
 
 func (h *Host) keepEpoch(tx *journal.Tx, _ *changes) error { return tx.SetCursor(epochName, h.epoch) }

@@ -246,8 +246,13 @@ func list(ctx context.Context, look func(context.Context, func(*journal.Tx) erro
 		}
 		for _, s := range list {
 			v, err := viewOf(tx, s)
-			if err != nil {
-				return err
+			if err != nil { // one that is damaged does not hide the others
+				rest, ok := tx.Impaired(s, err)
+				if !ok {
+					return err
+				}
+				rest.Selections.Evidence.Raw = nil
+				v = rest
 			}
 			res.Sessions = append(res.Sessions, v)
 		}

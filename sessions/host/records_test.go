@@ -1,11 +1,14 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/batonmcp/baton/internal/local"
 	"github.com/batonmcp/baton/internal/place"
@@ -88,5 +91,80 @@ func TestOfflineNamesALostDatabase(t *testing.T) {
 	}
 	if entries, _ := filepath.Glob(p.Journal()); len(entries) > 0 {
 		t.Error("a journal was made beside the old log")
+	}
+}
+
+// A damaged page that one session's command lies in hides no other session, and the list says what is so.
+func TestListBesideDamage(t *testing.T) {
+	ctx := context.Background()
+	p := places(t)
+	if err := os.MkdirAll(p.State, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Open(ctx, p.Journal(), journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "<the command that is lost>"
+	ids := []string{sessions.NewID(), sessions.NewID(), sessions.NewID()}
+	if err := j.Update(ctx, func(tx *journal.Tx) error {
+		for i, id := range ids {
+			err := tx.InsertSession(&journal.Session{ID: id, Principal: "local", Runner: "r", Cwd: "/w"})
+			if i == 1 {
+				err = errors.Join(err, tx.InsertCommand(&journal.Command{Command: sessions.Command{CommandID: "c", Session: id}, Principal: "local", Text: mark}))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(p.Journal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, []byte(mark))
+	if at < 0 {
+		t.Fatal("the command is not in the file")
+	}
+	clear(b[at : at+len(mark)])
+	if err := os.WriteFile(p.Journal(), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := OpenOffline(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := o.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	list, err := o.ListAll(ctx, sessions.ListArgs{All: true})
+	if err != nil || len(list.Sessions) != len(ids) {
+		t.Fatalf("%d sessions, %v", len(list.Sessions), err)
+	}
+	for i, s := range list.Sessions { // the newest first
+		if want := ids[len(ids)-1-i]; s.SessionID != want || strings.Contains(s.Recovery, "damaged") != (want == ids[1]) {
+			t.Errorf("session %d is %s: %s", i, s.SessionID, s.Recovery)
+		}
+	}
+}
+
+// A host starts where its predecessors cannot be counted, and is a later one than those all the same.
+func TestEpochThatCannotBeRead(t *testing.T) {
+	if n, err := nextEpoch(7, nil); n != 8 || err != nil {
+		t.Errorf("after 7 comes %d, %v", n, err)
+	}
+	if n, err := nextEpoch(0, sessions.Errorf(sessions.CodeStorageFailed, "its page is damaged")); n < time.Now().Unix()-60 || err != nil {
+		t.Errorf("after one that cannot be read comes %d, %v", n, err)
+	}
+	if _, err := nextEpoch(0, context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("any other failure is kept to itself: %v", err)
 	}
 }

@@ -271,7 +271,22 @@ func TestDamagedPageOfEachTable(t *testing.T) {
 			})
 			readable := 0
 			for _, id := range ids {
-				look(&whole.views, id, func(tx *Tx) error { v, err := tx.SessionView(id); _ = v; return err })
+				look(&whole.views, id, func(tx *Tx) error {
+					s, err := tx.GetSession("", id)
+					if err != nil {
+						return err
+					}
+					if _, err = tx.ViewOf(s); err == nil {
+						return nil
+					}
+					if v, ok := tx.Impaired(s, err); !ok || v.SessionID != id || v.Recovery == "" {
+						t.Errorf("of %s, met by %v, %+v is shown", id, err, v)
+					}
+					if again, err := tx.GetSession("", id); err != nil || again.ID != id {
+						t.Errorf("after damage nothing is read in the same view: %v", err)
+					}
+					return err
+				})
 				var p Page
 				look(&whole.events, id, func(tx *Tx) (err error) { p, err = tx.ReadEvents(id, 0, 100, nil, 0); return err })
 				if readable += len(p.Events); len(p.Events) < told {

@@ -15,9 +15,9 @@ func (tx *Tx) SessionView(id string) (sessions.Session, error) {
 	return tx.ViewOf(s)
 }
 
-// ViewOf is SessionView for a row that was read in this transaction.
-func (tx *Tx) ViewOf(s Session) (sessions.Session, error) {
-	v := sessions.Session{
+// ofRow is what the row of a session says by itself.
+func ofRow(s Session) sessions.Session {
+	return sessions.Session{
 		SessionID: s.ID, Principal: s.Principal, Runner: s.Runner, Cwd: s.Cwd, Title: s.Title, State: s.State,
 		Generation: s.Generation, NativeID: s.NativeID, Selections: sessions.Selections{Asked: s.Asked, Evidence: s.Evidence},
 		Capability: s.Capability, Requests: []sessions.Request{}, Queued: []sessions.Command{}, Lease: s.Lease,
@@ -25,6 +25,22 @@ func (tx *Tx) ViewOf(s Session) (sessions.Session, error) {
 		Cursor: sessions.EncodeCursor(s.ID, s.LastSeq), Error: s.Error, Usage: s.Usage, Spent: s.Spent, Options: s.Settings.RunnerOptions,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
+}
+
+// Impaired is what can be shown of a session when damage, which is err, has taken a part of its record; ok is false where err
+// is nothing of the kind.
+func (tx *Tx) Impaired(s Session, err error) (v sessions.Session, ok bool) {
+	if !tx.mend(err) {
+		return v, false
+	}
+	v = ofRow(s)
+	v.Recovery = "A part of its record is damaged: `baton journal check` shows which; what else there is can be read, and it can be closed."
+	return v, true
+}
+
+// ViewOf is SessionView for a row that was read in this transaction.
+func (tx *Tx) ViewOf(s Session) (sessions.Session, error) {
+	v := ofRow(s)
 	tx.names.session, tx.names.n = s.ID, s.N
 	requests, err := tx.PendingRequests(s.ID)
 	if err != nil {
