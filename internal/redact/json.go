@@ -45,9 +45,11 @@ func (w walker) text(text []byte) ([]byte, bool) {
 		return text, false // it is no JSON, and nobody will read it as such
 	}
 	v, some := w.walk(v, "")
-	if !some && jsontext.Value(text).IsValid() {
+	// Of a member that is there twice only one was looked at, and only that one is kept. Half a character hides nothing: who
+	// writes in JavaScript may divide one.
+	if !some && jsontext.Value(text).IsValid(jsontext.AllowInvalidUTF8(true)) {
 		return text, false
-	} // of a member that is there twice only one was looked at, and only that one is kept
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -372,7 +372,7 @@ func TestOddJSON(t *testing.T) {
 			t.Errorf("%s became %s", twice, got)
 		}
 	}
-	for _, same := range []string{`{"a":"\u001b[1m\u003cb\u003e"}`, `{"a":"\u00e4"}`} {
+	for _, same := range []string{`{"a":"\u001b[1m\u003cb\u003e"}`, `{"a":"\u00e4"}`, `{"b":"half of \ud83d","a":1}`} {
 		if got, some := s.JSON([]byte(same), nil); string(got) != same || some {
 			t.Errorf("%s became %s", same, got)
 		}
