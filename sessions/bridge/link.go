@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,8 +74,11 @@ func (f Frame) IsOut() bool { return f.Type == typeOut }
 // IsPong tells whether the frame answers a ping and says nothing else.
 func (f Frame) IsPong() bool { return f.Type == typePong }
 
-// Buffered tells whether Recv would return at once.
-func (l *Link) Buffered() bool { return l.r.Buffered() > 0 }
+// Buffered tells whether Recv would return at once: a whole frame is there, and not only its beginning.
+func (l *Link) Buffered() bool {
+	here, _ := l.r.Peek(l.r.Buffered()) // of what is there
+	return bytes.IndexByte(here, '\n') >= 0
+}
 
 // Send gives input n to the bridge. An error means that it may or may not have arrived; the next hello tells.
 func (l *Link) Send(n uint64, kind Kind, body any) error { return l.write(typeIn, n, kind, body) }

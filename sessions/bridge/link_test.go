@@ -1,9 +1,12 @@
 package bridge
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +32,41 @@ func TestEndlessLineIsTheReason(t *testing.T) {
 		t.Errorf("stopped %+v", s)
 	}
 	w.gone()
+}
+
+// The beginning of a frame holds up none that is there whole.
+func TestBufferedFrames(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	said := make(chan error, 1)
+	go func() {
+		_, err := readFrame(bufio.NewReader(theirs))
+		for _, text := range []string{
+			`{"t":"hello","b":{"protocol":1}}` + "\n" + `{"t":"out","n":1}` + "\n" + `{"t":"out","n":2}` + "\n" + `{"t":"out",`,
+			`"n":3}` + "\n",
+		} {
+			if err == nil {
+				_, err = io.WriteString(theirs, text)
+			}
+		}
+		said <- err
+	}()
+	l, err := NewLink(ours, Attach{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := uint64(1); n <= 3; n++ {
+		if whole := n == 1 || n == 2; l.Buffered() != whole {
+			t.Errorf("before frame %d: buffered is %v", n, !whole)
+		}
+		if f, err := l.Recv(); err != nil || f.N != n {
+			t.Fatalf("%+v, %v, want frame %d", f, err, n)
+		}
+	}
+	if err := <-said; err != nil || l.Buffered() {
+		t.Errorf("%v; at the end: buffered is %v", err, l.Buffered())
+	}
 }
 
 // endOf is an agent of which nothing is known but how its link ended.
