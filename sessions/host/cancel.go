@@ -34,22 +34,9 @@ func (h *Host) Cancel(ctx context.Context, who sessions.Caller, a sessions.Cance
 	mean := meaning("cancel", a)
 	var was cancelled
 	var before bool
-	err := h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		op, found, err := replay(tx, who, a.Key, "cancel", mean)
-		if err != nil {
-			return err
-		}
-		if before = found; found {
-			return json.Unmarshal(op.Result, &was)
-		}
-		if was, err = h.cancelIn(tx, c, who, a); err != nil || a.Key == "" {
-			return err
-		}
-		r, err := json.Marshal(was)
-		if err != nil {
-			return err
-		}
-		return tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "cancel", Scope: a.SessionID, Meaning: mean, State: "done", Result: r})
+	err := h.update(ctx, func(tx *journal.Tx, c *changes) (err error) {
+		was, before, err = h.cancelOnce(tx, c, who, a, mean)
+		return err
 	})
 	if err != nil {
 		return sessions.CancelResult{}, err
@@ -78,6 +65,26 @@ type cancelled struct {
 	Command string `json:"command,omitempty"`
 	Fenced  bool   `json:"fenced,omitempty"`
 	Own     bool   `json:"own,omitempty"` // a turn that the agent began by itself
+}
+
+// cancelOnce does what a cancel asks for, or finds what it came to before.
+func (h *Host) cancelOnce(tx *journal.Tx, c *changes, who sessions.Caller, a sessions.CancelArgs, mean string) (was cancelled, before bool, err error) {
+	op, found, err := replay(tx, who, a.Key, "cancel", mean)
+	if err != nil {
+		return was, false, err
+	}
+	if found {
+		err = json.Unmarshal(op.Result, &was)
+		return was, true, err
+	}
+	if was, err = h.cancelIn(tx, c, who, a); err != nil || a.Key == "" {
+		return was, false, err
+	}
+	result, err := json.Marshal(was)
+	if err != nil {
+		return was, false, err
+	}
+	return was, false, tx.PutOperation(journal.Operation{Principal: who.Principal, Key: a.Key, Verb: "cancel", Scope: a.SessionID, Meaning: mean, State: "done", Result: result})
 }
 
 func (h *Host) cancelIn(tx *journal.Tx, c *changes, who sessions.Caller, a sessions.CancelArgs) (was cancelled, err error) {

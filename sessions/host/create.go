@@ -132,78 +132,92 @@ func (h *Host) reserve(ctx context.Context, who sessions.Caller, a creation) (cr
 		return created{}, false, err
 	}
 	a.Cwd, a.WritableRoots = w.cwd, w.roots
-	id := created{session: a.SessionID, generation: sessions.NewID(), command: a.CommandID}
-	l, runner, err := h.launchOf(who, id.session, id.generation, w, a)
-	if err != nil {
+	r := reservation{h: h, who: who, a: a, own: created{session: a.SessionID, generation: sessions.NewID(), command: a.CommandID}}
+	if r.launch, r.runner, err = h.launchOf(who, r.own.session, r.own.generation, w, a); err != nil {
 		return created{}, false, err
 	}
-	cfg, err := h.config()
-	if err != nil {
+	if r.cfg, err = h.config(); err != nil {
 		return created{}, false, err
 	}
 	if err := h.roomForOne(); err != nil {
 		return created{}, false, err
 	}
-	mine := id.generation
 	h.mu.Lock()
-	h.launches[mine] = l
+	h.launches[r.own.generation] = r.launch
 	h.mu.Unlock()
-	fresh := true
-	err = h.update(ctx, func(tx *journal.Tx, c *changes) error {
-		if was, _, found, err := reservedIn(tx, who, a); err != nil {
-			return err
-		} else if found {
-			id, err = createdBy(was, a)
-			fresh = id.generation == mine // a first run of this very update was recorded
-			return err
-		}
-		fresh = true
-		if fenced, err := tx.HasFence(who.Principal, "session", "", a.SessionID); err != nil {
-			return err
-		} else if fenced {
-			return sessions.Errorf(sessions.CodeFenced, "session %s was cancelled before it was created", a.SessionID).Do("take a new session_id")
-		}
-		row := journal.Session{ID: id.session, Principal: who.Principal, Runner: a.Runner, Cwd: a.Cwd, Title: a.Title,
-			Generation: id.generation, Asked: a.Selection(), Settings: keptSettings(a.Settings, who.Folders), WorkspaceID: sessions.DerivedID("workspace", "", a.Cwd)}
-		if a.native != "" {
-			if err := notAdopted(tx, cfg, who, a.Runner, a.native); err != nil {
-				return err
-			}
-			row.NativeID, row.HadTurn, row.Origin = a.native, true, sessions.OriginAdopted
-			row.Capability.Resume = true // it is what the agent is asked for; what it reports takes its place
-		}
-		if err := tx.InsertSession(&row); err != nil {
-			return err
-		}
-		if err := h.begin(tx, c, id.session, id.generation, a.Cwd, runner, l, who, false); err != nil {
-			return err
-		}
-		if a.Prompt != "" {
-			if err := tx.InsertCommand(&journal.Command{Command: sessions.Command{CommandID: a.CommandID, Session: id.session}, Principal: who.Principal,
-				Text: a.Prompt}); err != nil {
-				return err
-			}
-		}
-		result, err := json.Marshal(map[string]string{"command": id.command, "generation": id.generation})
-		if err != nil {
-			return err
-		}
-		for _, key := range slices.Compact([]string{a.SessionID, a.Key}) {
-			if key == "" {
-				continue
-			}
-			if err := tx.PutOperation(journal.Operation{Principal: who.Principal, Key: key, Verb: a.verb, Scope: id.session, Meaning: a.mean, State: "done", Result: result}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil || !fresh {
+	err = h.update(ctx, r.apply)
+	fresh := err == nil && r.id.generation == r.own.generation
+	if !fresh {
 		h.mu.Lock()
-		delete(h.launches, mine)
+		delete(h.launches, r.own.generation)
 		h.mu.Unlock()
 	}
-	return id, fresh && err == nil, err
+	return r.id, fresh, err
+}
+
+// reservation is one reserve on its way.
+type reservation struct {
+	h      *Host
+	who    sessions.Caller
+	a      creation
+	cfg    *config.Config
+	runner config.Runner
+	launch launch
+	own    created // what it makes where nothing is there
+
+	id created // what it came to: its own, also where an earlier run of it was recorded, or another's
+}
+
+func (r *reservation) apply(tx *journal.Tx, c *changes) error {
+	h, who, a, id := r.h, r.who, r.a, r.own
+	was, _, found, err := reservedIn(tx, who, a)
+	if err != nil {
+		return err
+	}
+	if found {
+		r.id, err = createdBy(was, a)
+		return err
+	}
+	r.id = id
+	if fenced, err := tx.HasFence(who.Principal, "session", "", a.SessionID); err != nil {
+		return err
+	} else if fenced {
+		return sessions.Errorf(sessions.CodeFenced, "session %s was cancelled before it was created", a.SessionID).Do("take a new session_id")
+	}
+	row := journal.Session{ID: id.session, Principal: who.Principal, Runner: a.Runner, Cwd: a.Cwd, Title: a.Title,
+		Generation: id.generation, Asked: a.Selection(), Settings: keptSettings(a.Settings, who.Folders), WorkspaceID: sessions.DerivedID("workspace", "", a.Cwd)}
+	if a.native != "" {
+		if err := notAdopted(tx, r.cfg, who, a.Runner, a.native); err != nil {
+			return err
+		}
+		row.NativeID, row.HadTurn, row.Origin = a.native, true, sessions.OriginAdopted
+		row.Capability.Resume = true // it is what the agent is asked for; what it reports takes its place
+	}
+	if err := tx.InsertSession(&row); err != nil {
+		return err
+	}
+	if err := h.begin(tx, c, id.session, id.generation, a.Cwd, r.runner, r.launch, who, false); err != nil {
+		return err
+	}
+	if a.Prompt != "" {
+		if err := tx.InsertCommand(&journal.Command{Command: sessions.Command{CommandID: a.CommandID, Session: id.session}, Principal: who.Principal,
+			Text: a.Prompt}); err != nil {
+			return err
+		}
+	}
+	result, err := json.Marshal(map[string]string{"command": id.command, "generation": id.generation})
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Compact([]string{a.SessionID, a.Key}) {
+		if key == "" {
+			continue
+		}
+		if err := tx.PutOperation(journal.Operation{Principal: who.Principal, Key: key, Verb: a.verb, Scope: id.session, Meaning: a.mean, State: "done", Result: result}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // roomForOne refuses a start beyond the bound of live sessions. Starts at the same moment may pass it by as many.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/batonmcp/baton/internal/config"
 	"github.com/batonmcp/baton/sandbox"
 	"github.com/batonmcp/baton/sessions"
+	"github.com/batonmcp/baton/sessions/journal"
 )
 
 func TestCreateIsRefused(t *testing.T) {
@@ -110,6 +112,35 @@ func TestCreateIsBounded(t *testing.T) {
 	if _, err := r.Create(t.Context(), r.who, a); err != nil {
 		t.Errorf("a repetition: %v", err)
 	}
+}
+
+// A create that is run again, since what it was run beside was undone, makes its own session, and not what that would have made.
+func TestCreateIsRunAgain(t *testing.T) {
+	r := newRig(t)
+	one := func() *reservation {
+		a := r.args(func(a *sessions.CreateArgs) { a.SessionID, a.Key = "5e0cbf6a-3d0b-4c5e-8f0b-0d6b9f3a7c11", "k" })
+		return &reservation{h: r.Host, who: r.who, a: creation{CreateArgs: a, verb: "create", mean: "m"}, own: created{session: a.SessionID, generation: sessions.NewID()}}
+	}
+	first, second := one(), one()
+	undone := errors.New("undone")
+	err := r.update(t.Context(), func(tx *journal.Tx, c *changes) error {
+		if err := errors.Join(first.apply(tx, c), second.apply(tx, c)); err != nil {
+			return err
+		}
+		return undone
+	})
+	if !errors.Is(err, undone) || first.id != first.own || second.id != first.own {
+		t.Fatalf("%v: %+v and %+v", err, first.id, second.id)
+	}
+	for range 2 { // as where the first run was recorded after all
+		for _, run := range []*reservation{second, first} {
+			if err := r.update(t.Context(), run.apply); err != nil || run.id != second.own {
+				t.Errorf("%v: %+v, want %+v", err, run.id, second.own)
+			}
+		}
+	}
+	// A host that knows of it ends it with the test.
+	r.bridgeOf(sessions.Session{SessionID: second.own.session, Generation: second.own.generation})
 }
 
 // A configuration that cannot be read stops what needs it, by name, and nothing else.
