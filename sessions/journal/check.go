@@ -134,7 +134,7 @@ func rules() []rule {
 
 		{what: "generation", detail: "has a verdict that does not go with its end:", conduct: true,
 			sql: `SELECT session, id, printf('ended %d, verdict %s', ended, verdict) FROM generations
-				WHERE ended = 0 AND verdict <> '' OR ended <> 0 AND (verdict NOT IN ('confirmed', 'unconfirmed') OR ended < started)`},
+				WHERE ended = 0 AND verdict <> '' OR ended <> 0 AND (verdict NOT IN ('confirmed', 'unconfirmed'))`},
 		{what: "generation", detail: "is not counted right in its session:",
 			sql: "SELECT session, max(id), printf('%d of %d', count(*), max(n)) FROM generations GROUP BY session HAVING count(*) <> max(n) OR min(n) < 1"},
 		{what: "generation", detail: "is live before a later one",

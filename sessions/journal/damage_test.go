@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -421,6 +422,32 @@ func TestDamageConcernsItsOwnUpdateAlone(t *testing.T) {
 		if err := <-good; err != nil {
 			t.Errorf("an update beside it: %v", err)
 		}
+	}
+}
+
+// A clock that was set back between two hosts is no contradiction of a journal.
+func TestCheckAfterAClockWasSetBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	clock := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	now := func() time.Time { return clock }
+	j, err := Open(t.Context(), path, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(t, j)
+	g := Generation{ID: sessions.NewID(), Session: s.ID}
+	update(t, j, func(tx *Tx) error { return tx.InsertGeneration(&g) })
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clock = clock.Add(-time.Hour)
+	j = openAt(t, path, Options{Now: now})
+	update(t, j, func(tx *Tx) error {
+		_, err := tx.EndGeneration(g.ID, "confirmed", "boot")
+		return err
+	})
+	if found, err := j.Check(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
 	}
 }
 
