@@ -84,8 +84,26 @@ func (d *demo) tidy(ctx context.Context) (left []demoProcess, err error) {
 	return left, errors.Join(append(errs, err)...)
 }
 
-// closeAll closes the sessions that live, through the front end that is there or another one, and ends both.
+// closeAll closes the sessions that live, and ends front end and host. What was still being created meanwhile, and a host that
+// a front end started as it ended, are met by the next round.
 func (d *demo) closeAll(ctx context.Context) error {
+	for round := 1; ; round++ {
+		err := d.closeLive(ctx)
+		gone := d.seen.await(ctx, 2*time.Second, d.home.dir, func(demoProcess) bool { return true })
+		if gone == nil {
+			return err
+		}
+		if round == 5 || ctx.Err() != nil {
+			return errors.Join(err, gone)
+		}
+		if d.mcp, err = openDemoClient(ctx, d.home); err != nil {
+			return errors.Join(gone, err)
+		}
+	}
+}
+
+// closeLive does so once, through the front end that is there or another one.
+func (d *demo) closeLive(ctx context.Context) error {
 	list, err := demoCall[sessions.ListResult](ctx, d.mcp, "session_list", sessions.ListArgs{})
 	if err != nil {
 		d.mcp.close() // it may be what is wrong
@@ -105,15 +123,8 @@ func (d *demo) closeAll(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, d.mcp.close())
-	// A front end that ends while it starts a host leaves that host behind, so one stop may not be enough.
-	var gone error
-	for range 20 {
-		if _, err := d.home.client().Stop(ctx); err != nil && sessions.CodeOf(err) != sessions.CodeNotRunning {
-			errs = append(errs, err)
-		}
-		if gone = d.seen.await(ctx, 500*time.Millisecond, d.home.dir, func(demoProcess) bool { return true }); gone == nil {
-			break
-		}
+	if _, err := d.home.client().Stop(ctx); err != nil && sessions.CodeOf(err) != sessions.CodeNotRunning {
+		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, gone)...)
+	return errors.Join(errs...)
 }
