@@ -202,7 +202,10 @@ func (b *Bridge) send() {
 // deliver waits until there is something for the host, and writes it.
 func (c *hostConn) deliver(s *spool) error {
 	batch := s.next(c.sent, func() bool { return c.gone.Load() || c.awaited.Load() > c.told || c.pinged.Load() > c.pong })
-	if n := c.pinged.Load(); n > c.pong && !c.gone.Load() {
+	if c.gone.Load() {
+		return nil
+	}
+	if n := c.pinged.Load(); n > c.pong {
 		line, err := frameOf(typePong, 0, "", nil)
 		if err != nil {
 			return err
@@ -214,7 +217,7 @@ func (c *hostConn) deliver(s *spool) error {
 	}
 	bufs, n := net.Buffers(batch), uint64(len(batch))
 	got := c.received.Load()
-	if got > c.told && !c.gone.Load() {
+	if got > c.told {
 		line, err := frameOf(typeGot, got, "", nil)
 		if err != nil {
 			return err

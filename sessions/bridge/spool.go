@@ -69,7 +69,7 @@ func (s *spool) bounds() (first, last uint64) {
 }
 
 // next returns the frames after n, waiting until there are some or stop says true; wake lets stop be looked at again. Frames
-// that nobody waits for linger for those that follow them.
+// that nobody waits for linger for those that follow them, and go along with what stop is about.
 func (s *spool) next(n uint64, stop func() bool) [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,13 +80,14 @@ func (s *spool) next(n uint64, stop func() bool) [][]byte {
 			timer.Stop()
 		}
 	}()
-	for !stop() && !s.closed {
+	for !s.closed {
+		now := stop()
 		if n+1 < s.first {
 			n = s.first - 1
 		}
 		if i := int(n + 1 - s.first); i < len(s.frames) {
 			batch := s.frames[i:]
-			if s.loud > n || lingered || len(batch) >= lingerMost || s.bytes >= min(lingerBytes, s.max) {
+			if now || s.loud > n || lingered || len(batch) >= lingerMost || s.bytes >= min(lingerBytes, s.max) {
 				return append([][]byte(nil), batch[:min(len(batch), 256)]...)
 			}
 			if timer == nil {
@@ -97,6 +98,9 @@ func (s *spool) next(n uint64, stop func() bool) [][]byte {
 					s.cond.Broadcast()
 				})
 			}
+		}
+		if now {
+			return nil
 		}
 		s.cond.Wait()
 	}

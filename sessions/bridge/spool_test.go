@@ -144,6 +144,24 @@ func TestSpoolLingers(t *testing.T) {
 	}
 }
 
+// Frames that linger go along with what wakes their sender: else each receipt would have them linger anew.
+func TestSpoolLingersNoLongerThanItsSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpool(1 << 20)
+		keepQuiet(s, 2)
+		var stop atomic.Bool
+		got := make(chan [][]byte)
+		began := time.Now()
+		go func() { got <- s.next(0, stop.Load) }()
+		synctest.Wait()
+		stop.Store(true)
+		s.wake()
+		if batch := <-got; len(batch) != 2 || time.Since(began) > 0 {
+			t.Errorf("%d frames after %s", len(batch), time.Since(began))
+		}
+	})
+}
+
 // keepQuiet puts frames that nobody waits for.
 func keepQuiet(s *spool, frames int) {
 	for range frames {
