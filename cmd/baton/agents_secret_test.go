@@ -17,7 +17,7 @@ func TestRealAgentsTellNoSecret(t *testing.T) {
 			w, _ := a.start(t)
 			f := w.open()
 			defer f.close()
-			const first, second = "Zq7-pLanted+h", "Alf=of-it~0123"
+			const first, second = "Zq7-pLanted+h", "4lFx9Q~7Tz2w0k"
 			s := a.create(w, f, args{"mode": "default", "env": args{"MY_SETTING": first + second}})
 			written := `printf %s "begin ${MY_SETTING%` + second + `}"; sleep 2; printf %s "${MY_SETTING#` + first + `} end"; echo; echo "$MY_SETTING"`
 			if err := os.WriteFile(filepath.Join(w.work, "write-it"), []byte(written), 0o600); err != nil {

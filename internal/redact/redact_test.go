@@ -193,9 +193,22 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// Of a text that begins in the middle of a secret the rest of that is redacted.
+// A text is clean when whatever follows it changes nothing in it.
+func TestClean(t *testing.T) {
+	s := New([]string{secret})
+	for text, want := range map[string]bool{"": true, "nothing!": true, "it is " + secret: false, "it is " + secret + ".": false,
+		"it is " + secret[:1]: false, "it is " + secret[:len(secret)-1]: false, "it is " + secret[:5] + " no": true, "sk-" + strings.Repeat("aB3", 12) + " and": false} {
+		if got := s.Clean(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Of a text that begins in the middle of a secret the rest of that is redacted, unless it may as well be words.
 func TestBeheaded(t *testing.T) {
-	s := New([]string{secret, "Another" + secret})
+	const secret = "q7Zk9Xw2Rt5Lm8Vb3N"
+	const address = "postgres://app:q7Zk9Xw2@db.internal:5432/team-records_production"
+	s := New([]string{secret, "Another" + secret, address, "Correct-Horse-Battery-15"})
 	for cut := range len(secret) {
 		rest := secret[cut:]
 		want, masked := rest+", and on", len(rest) >= shortest
@@ -205,8 +218,16 @@ func TestBeheaded(t *testing.T) {
 		if got, some := s.Beheaded(rest + ", and on"); got != want || some != masked {
 			t.Errorf("%q: %q, %v", rest, got, some)
 		}
+		if text := `{"a":["` + rest + `"]}`; s.Beheads([]byte(text)) != masked {
+			t.Errorf("%s: that there is a rest is %v", text, !masked)
+		}
 	}
-	for text, want := range map[string]string{secret[3:12]: Mask, secret[3:10]: secret[3:10], "x" + secret[3:]: "x" + secret[3:], "": ""} {
+	for _, text := range []string{"production server started", "db.internal", "db.internal:5432", "records_production", "Horse-Battery", "Battery-15 of", "internal", "team-records"} {
+		if got, some := s.Beheaded(text); got != text || some {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	for text, want := range map[string]string{"q7Zk9Xw2@db": Mask, "q7Zk9Xw2@db and": "q7Zk9Xw2@db and", secret[3:10]: secret[3:10], "x" + secret[3:]: "x" + secret[3:], "": ""} {
 		if got, _ := s.Beheaded(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}

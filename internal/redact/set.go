@@ -8,8 +8,10 @@
 package redact
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Mask is put in the place of each secret; neighbours share one.
@@ -168,7 +170,8 @@ func (s *Set) rest(v string) {
 	}
 }
 
-// Beheaded redacts the rest of a secret that a text begins with, whose own beginning is not there and nowhere else.
+// Beheaded redacts the rest of a secret that a text begins with, whose own beginning is not there and nowhere else. What may
+// as well be words is left: the host of a secret address, or the end of a pass phrase.
 func (s *Set) Beheaded(text string) (string, bool) {
 	if len(text) < shortest {
 		return text, false
@@ -179,24 +182,79 @@ func (s *Set) Beheaded(text string) (string, bool) {
 			n = max(n, min(len(rest), len(text)))
 		}
 	}
-	if n == 0 {
+	if n == 0 || words(text[:n]) {
 		return text, false
 	}
 	return Mask + text[n:], true
 }
 
+// Beheads tells whether a string in a JSON text may be one that Beheaded redacts.
+func (s *Set) Beheads(text []byte) bool {
+	if len(s.rests) == 0 {
+		return false
+	}
+	for {
+		i := bytes.IndexByte(text, '"')
+		if i < 0 || len(text) <= i+shortest {
+			return false
+		}
+		text = text[i+1:]
+		if s.rests[string(text[:shortest])] != nil {
+			return true
+		}
+	}
+}
+
+// words tells whether a part of a text is made of words and numbers, as names and addresses are: of letters alone, perhaps
+// with a number of few digits behind them, or of few digits alone.
+func words(part string) bool {
+	const few = 5
+	letters, digits := 0, 0
+	for i := range len(part) {
+		switch b := part[i]; {
+		case b >= '0' && b <= '9':
+			digits++
+		case b >= 'a' && b <= 'z', b >= 'A' && b <= 'Z':
+			upper := b <= 'Z'
+			if digits > 0 || letters > 0 && upper && part[i-1] >= 'a' { // a letter behind a digit, or a capital within a word
+				return false
+			}
+			letters++
+		case b >= utf8.RuneSelf:
+			letters++
+		default:
+			letters, digits = 0, 0
+		}
+		if digits > few || digits > 0 && letters == 1 {
+			return false
+		}
+	}
+	return true
+}
+
 // mayEnd tells whether there can be anything to redact in a text that may go on, or in the strings of one in JSON.
 func (s *Set) mayEnd(text []byte) bool {
-	state := int32(0)
+	state, next, width, class, hit := 0, s.next, s.width, &s.class, s.hit
 	for _, b := range text {
 		if b == '"' && s.nodes[state].depth >= shortest {
 			return true
 		}
-		if state = s.step(state, b); s.hit[state] {
+		if state = int(next[state*width+int(class[b])]); hit[state] {
 			return true
 		}
 	}
 	return s.nodes[state].depth >= shortest
+}
+
+// Clean tells whether there is nothing to redact in a text, and nothing that a text behind it could make a secret of.
+func (s *Set) Clean(text string) bool {
+	state, next, width, class, hit := 0, s.next, s.width, &s.class, s.hit
+	for i := range len(text) {
+		if state = int(next[state*width+int(class[text[i]])]); hit[state] {
+			return false
+		}
+	}
+	return state == 0
 }
 
 // Redact takes what is to be redacted out of a whole text, and tells whether there was anything.

@@ -292,8 +292,10 @@ func (v *veil) piecesLocked(e sessions.Event) sessions.Event {
 		s := v.pieces[key]
 		said := text
 		if s == nil { // the first piece may be lost: Codex has lost some of the output of commands
+			if said, _ = set.Beheaded(text); said == text && set.Clean(text) {
+				return text, false
+			}
 			s = set.Stream()
-			said, _ = set.Beheaded(text)
 		}
 		s.Use(set)
 		delete(v.pieces, key)
@@ -312,11 +314,21 @@ func (v *veil) piecesLocked(e sessions.Event) sessions.Event {
 		t.Output, e.Redacted = told, e.Redacted || some
 	}
 	for name, raw := range map[string]*json.RawMessage{"detail": &t.Detail, "raw": &e.Raw} {
-		if told, some := set.Strings(*raw, len(v.pieces) > 0 || set.Exact() > 0, func(path, text string) (string, bool) { return hide(name+path, text) }); some {
+		if told, some := set.Strings(*raw, v.openLocked(e) || set.Beheads(*raw), func(path, text string) (string, bool) { return hide(name+path, text) }); some {
 			*raw, e.Redacted = told, true
 		}
 	}
 	return e
+}
+
+// openLocked tells whether a string beside an earlier event of the same tool ended in the middle of what may be a secret.
+func (v *veil) openLocked(e sessions.Event) bool {
+	for key := range v.pieces {
+		if key.command == e.Command && key.item == e.Item && key.agent == e.Agent {
+			return true
+		}
+	}
+	return false
 }
 
 // maxPieces bounds what is known of strings that ended in the middle of what may be a secret.
