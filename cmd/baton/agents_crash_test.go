@@ -82,9 +82,7 @@ func (a realAgent) outlive(t *testing.T) {
 	}
 
 	// The bridge dies, and with it everything of the session.
-	if a.notInItsMinute {
-		time.Sleep(time.Until(created.Truncate(time.Minute).Add(time.Minute)))
-	}
+	a.outlastsMinute(created)
 	a.working(t, w, f, s.SessionID)
 	w.kill("baton bridge")
 	if lost := f.settle(s.SessionID); lost.State != sessions.SessionFailed || lost.Last.State != sessions.CommandUnknown {

@@ -59,9 +59,7 @@ func (a realAgent) foreign(t *testing.T) {
 	if out := w.says("logs", "--native", s.NativeID, "-r", a.runner); !strings.Contains(out, "w29 w30") || !strings.Contains(out, "> "+a.words()) {
 		t.Errorf("logs: %s", out)
 	}
-	if a.notInItsMinute {
-		time.Sleep(time.Until(began.Truncate(time.Minute).Add(time.Minute)))
-	}
+	a.outlastsMinute(began)
 	argv := []string{"resume", "--native", s.NativeID, "-r", a.runner, "--sandbox", s.Selections.Asked.Sandbox, "-m", a.model, "-o", "id"}
 	id := strings.TrimSpace(w.says(argv...))
 	now := call[sessions.ListResult](f, "session_list", args{}).Sessions

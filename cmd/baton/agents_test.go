@@ -133,6 +133,13 @@ func (p codexProvider) Saw(text string) bool {
 	return false
 }
 
+// outlastsMinute waits, where the agent needs it, until the minute of the clock is over in which a conversation was begun.
+func (a realAgent) outlastsMinute(begun time.Time) {
+	if a.notInItsMinute {
+		time.Sleep(time.Until(begun.Truncate(time.Minute).Add(time.Minute)))
+	}
+}
+
 // start makes a world with the agent and a mock of its provider.
 func (a realAgent) start(t *testing.T) (*world, provider) {
 	t.Helper()
@@ -315,9 +322,7 @@ func (a realAgent) live(t *testing.T) {
 	await(t, "the end of what the agent had started", func() bool { return len(w.find("sleep 61")) == 0 })
 	stage("killed")
 
-	if a.notInItsMinute {
-		time.Sleep(time.Until(created.Truncate(time.Minute).Add(time.Minute)))
-	}
+	a.outlastsMinute(created)
 	back := call[sessions.ResumeResult](f, "session_resume", args{"session_id": s.SessionID, "acknowledge_unknown": true, "wait_seconds": 50})
 	now := a.ready(w, f, back.Session)
 	if e := now.Selections.Evidence; now.NativeID != s.NativeID || now.Generation == s.Generation || e.Model != a.model || e.Mode != "default" {
